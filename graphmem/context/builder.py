@@ -39,7 +39,7 @@ from graphmem.search.hybrid_search import HybridSearch
 from graphmem.search.models import MessageHit, SearchHit, SearchQuery, SearchResponse
 from graphmem.search.source import CandidateSource
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.profiles import ProductProfile, TenantProfiles
+from graphmem.tenants.profiles import ProductRules, TenantProfiles
 from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 
 CACHE_SECONDS = 3600
@@ -336,7 +336,7 @@ class ContextBuilder:
         return sorted(hits.values(), key=lambda hit: -hit.score)
 
     async def _find_other_domains(
-        self, request: ContextRequest, product: ProductProfile, hits: Sequence[SearchHit]
+        self, request: ContextRequest, product: ProductRules, hits: Sequence[SearchHit]
     ) -> frozenset[str]:
         """Return the domains of hits that the question clearly does not belong to; all if it names its own."""
         domains = {hit.memory.domain for hit in hits if hit.memory.domain and is_of_domain(hit.memory)}
@@ -348,7 +348,7 @@ class ContextBuilder:
         return other_domains(await self._searcher.text_similarities(request.question, names), domains)
 
     async def _speaks_of_leisure(
-        self, request: ContextRequest, product: ProductProfile, hits: Sequence[SearchHit]
+        self, request: ContextRequest, product: ProductRules, hits: Sequence[SearchHit]
     ) -> bool:
         """Return whether what the user says is about free time; asked only where a personal remark is possible."""
         said = request.question_text
@@ -384,7 +384,7 @@ def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
 
 def _relate_sessions(
     request: ContextRequest,
-    product: ProductProfile,
+    product: ProductRules,
     hits: Sequence[SearchHit],
     messages: Sequence[MessageHit],
     ticket_sessions: Sequence[str],

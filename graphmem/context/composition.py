@@ -74,7 +74,7 @@ from graphmem.memories.memory import Memory, MemoryStatus, MemoryType, Scope
 from graphmem.search.evidence import overview_topic
 from graphmem.search.models import FIT_SCORE, MessageHit, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.tenants.profiles import ProductProfile
+from graphmem.tenants.profiles import ProductRules
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
 from graphmem.text.normalising import normalise
 from graphmem.text.word_lists import WESTERN_LANGUAGES
@@ -168,7 +168,7 @@ def select_quotes(
     request: ContextRequest,
     snapshot: ContextSnapshot,
     hits: Sequence[MessageHit],
-    profile: ProductProfile,
+    profile: ProductRules,
     *,
     has_memories: bool,
 ) -> list[MessageHit]:
@@ -192,7 +192,7 @@ def select_quotes(
     return [hit for hit in said if normalise(hit.content) != repeated and not is_read_as_small_talk(hit.message)]
 
 
-def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductProfile) -> PackedContext:
+def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductRules) -> PackedContext:
     """Return what the context for a request says; raise InvalidInput when the question alone exceeds the budget."""
     snapshot, surroundings = material.snapshot, material.surroundings
     candidates: dict[str, Memory] = {}
@@ -490,7 +490,7 @@ def _quotable_messages(material: ContextMaterial, withheld: Sequence[Memory]) ->
     return sorted(kept, key=lambda hit: hit.message.role is MessageRole.ASSISTANT)
 
 
-def _style_lines(request: ContextRequest, snapshot: ContextSnapshot, profile: ProductProfile) -> list[PreambleLine]:
+def _style_lines(request: ContextRequest, snapshot: ContextSnapshot, profile: ProductRules) -> list[PreambleLine]:
     """Return how to answer, the user's goals, and the concerns of the profile."""
     goals = collect_goals(request, snapshot)
     concern_types = {rule.pattern_type for rule in profile.concerns}

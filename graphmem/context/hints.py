@@ -33,7 +33,7 @@ from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import DEFAULT_PREDICATES, Memory, MemoryType, Scope
 from graphmem.search.models import FIT_SCORE, SearchHit
 from graphmem.tenants.owners import MessageName
-from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductProfile
+from graphmem.tenants.profiles import ConcernRule, ContinuityPhrase, PatternType, ProductRules
 from graphmem.tenants.trust import DEFAULT_ORDER, TEXT_OF_OTHERS, SourceKind, TrustOrder
 from graphmem.text.added_texts import fence_line, fence_lines, is_label
 from graphmem.text.names import find_identifiers, names_each
@@ -451,7 +451,7 @@ class ReplyEvidence:
 
 
 def enhance_reply(
-    draft: str, snapshot: ContextSnapshot, profile: ProductProfile, evidence: ReplyEvidence | None = None
+    draft: str, snapshot: ContextSnapshot, profile: ProductRules, evidence: ReplyEvidence | None = None
 ) -> EnhancedReply:
     """Return a draft adapted to the user: continuity, style, example, follow-ups and sources, in this order."""
     evidence = evidence or ReplyEvidence()
@@ -514,7 +514,7 @@ def apply_style(text: str, style: str | None, glossary: Mapping[str, str]) -> st
     return text
 
 
-def add_example(text: str, patterns: Sequence[BehaviorPattern], profile: ProductProfile) -> str:
+def add_example(text: str, patterns: Sequence[BehaviorPattern], profile: ProductRules) -> str:
     """Return a reply with an example from the user's concerns or goals, unless it names that already."""
     concerns = {rule.pattern_type: rule for rule in profile.concerns}
     for pattern in patterns:
@@ -544,7 +544,7 @@ def _concern_example(text: str, pattern: BehaviorPattern, rule: ConcernRule) -> 
     return rule.example.format(name=category, average=average)
 
 
-def _goal_example(text: str, pattern: BehaviorPattern, profile: ProductProfile) -> str | None:
+def _goal_example(text: str, pattern: BehaviorPattern, profile: ProductRules) -> str | None:
     goal = str(pattern.pattern_data.get("goal"))
     if not profile.goal_pattern.search(text) or goal.casefold() in text.casefold():
         return None

@@ -14,7 +14,7 @@ from price_parser import Price
 
 from graphmem.context.models import AmountMention, Mention, TimeMention
 from graphmem.conversations.session import Message, MessageRole
-from graphmem.tenants.profiles import ProductProfile
+from graphmem.tenants.profiles import ProductRules
 from graphmem.text.time_expressions import find_time_expressions
 from graphmem.text.word_lists import LANGUAGES, load_words
 
@@ -78,7 +78,7 @@ _PERCENTAGE = re.compile(r"\d[\d.,]*[ ]?%")
 
 
 def extract_mentions(
-    message: Message, now: datetime, profile: ProductProfile, known_entities: Iterable[tuple[str, str]] = ()
+    message: Message, now: datetime, profile: ProductRules, known_entities: Iterable[tuple[str, str]] = ()
 ) -> list[Mention]:
     """Return what a user's message mentions and what has not expired at `now`; other messages mention nothing.
 
@@ -130,7 +130,7 @@ def _time_mentions(message: Message, now: datetime) -> list[Mention]:
     ]
 
 
-def _amount_mentions(message: Message, now: datetime, profile: ProductProfile) -> list[Mention]:
+def _amount_mentions(message: Message, now: datetime, profile: ProductRules) -> list[Mention]:
     at = min(message.timestamp, now)
     if at + AMOUNT_TTL <= now:
         return []
@@ -171,7 +171,7 @@ def _entity_mentions(message: Message, now: datetime, known_entities: Iterable[t
     ]
 
 
-def extract_amounts(text: str, profile: ProductProfile, categories: Sequence[Any] = ()) -> list[AmountMention]:
+def extract_amounts(text: str, profile: ProductRules, categories: Sequence[Any] = ()) -> list[AmountMention]:
     """Return the amounts of money in a text.
 
     The context of an amount is the category that the sender names, else what the nearest words of its clause are about
@@ -259,7 +259,7 @@ def _scale_factor(word: str | None) -> float:
     return _SCALE_FACTORS.get(word.casefold().rstrip("."), 1e6) if word else 1.0
 
 
-def _amount_context(clause: str, position: int, profile: ProductProfile) -> str:
+def _amount_context(clause: str, position: int, profile: ProductRules) -> str:
     """Return what an amount is about by the nearest word of its clause."""
     distances = [
         (abs(match.start() - position), name)

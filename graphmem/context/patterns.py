@@ -19,7 +19,7 @@ from graphmem.context.models import (
     UserTurn,
 )
 from graphmem.runtime.field_types import deduplicate
-from graphmem.tenants.profiles import ConcernRule, PatternType, ProductProfile
+from graphmem.tenants.profiles import ConcernRule, PatternType, ProductRules
 from graphmem.tenants.trust import TrustOrder
 from graphmem.text.normalising import normalise
 
@@ -56,14 +56,14 @@ MIN_TIME_OF_DAY_SHARE = 0.5
 MINUTES_PER_DAY = 24 * 60
 
 
-def max_window_days(profile: ProductProfile) -> int:
+def max_window_days(profile: ProductRules) -> int:
     """Return how many days back the patterns of a profile are counted."""
     concern_days = [rule.window_days for rule in profile.concerns]
     return max(QUERY_WINDOW_DAYS, GOAL_WINDOW_DAYS, TIME_OF_DAY_WINDOW_DAYS, *concern_days)
 
 
 def find_patterns_by_source(
-    turns: Sequence[UserTurn], now: datetime, profile: ProductProfile, order: TrustOrder
+    turns: Sequence[UserTurn], now: datetime, profile: ProductRules, order: TrustOrder
 ) -> list[DetectedPattern]:
     """Return the patterns in a user's messages, with the least trusted source that each one needs.
 
@@ -80,7 +80,7 @@ def find_patterns_by_source(
     return list(found.values())
 
 
-def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductProfile) -> list[DetectedPattern]:
+def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductRules) -> list[DetectedPattern]:
     """Return every pattern in a user's messages, family by family, the most frequent of a family first.
 
     Messages that were answered badly do not count, and their share lowers the confidence of a pattern.

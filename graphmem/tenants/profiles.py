@@ -126,7 +126,7 @@ def _split_sentences(text: str) -> Iterator[str]:
             yield sentence[start : start + _MAX_SENTENCE]
 
 
-class ProductProfile(_ProfilePart):
+class ProductRules(_ProfilePart):
     """What a product derives from conversations besides what every assistant does."""
 
     name: str
@@ -192,7 +192,7 @@ class TenantProfiles:
                 )
             self._names[tenant] = name
 
-    def for_tenant(self, tenant: str) -> ProductProfile:
+    def for_tenant(self, tenant: str) -> ProductRules:
         """Return the tenant's own profile, else the one for everybody, else `general`."""
         return load_profile(self._names.get(tenant) or self._names.get("") or GENERAL_PROFILE)
 
@@ -204,9 +204,9 @@ def profile_names() -> tuple[str, ...]:
 
 
 @cache
-def load_profile(name: str) -> ProductProfile:
+def load_profile(name: str) -> ProductRules:
     """Return a profile: the fields of `general`, replaced by those its own file sets."""
-    return ProductProfile.model_validate({**_read(GENERAL_PROFILE), **_read(name), "name": name})
+    return ProductRules.model_validate({**_read(GENERAL_PROFILE), **_read(name), "name": name})
 
 
 @cache
