@@ -29,7 +29,7 @@ import httpx
 import numpy as np
 import psutil
 
-from benches.bench_http import settle
+from benches.bench_http import wait_until_idle
 from benches.bench_scale import load
 from benches.machine import describe_machine
 from benches.metrics import quantile
@@ -151,7 +151,7 @@ async def _run_size(data_dir: Path, resident_mb: int, given: argparse.Namespace,
     await server.start()
     try:
         await _measure(server, given.agents, given.users, given.seconds, data)
-        await settle(server.pids.values())
+        await wait_until_idle(server.pids.values())
         before, reads_before, started = cpu_seconds(server.pids), await _reads(server), time.perf_counter()
         durations = await _measure(server, given.agents, given.users, given.seconds, data)
         elapsed, after, reads = time.perf_counter() - started, cpu_seconds(server.pids), await _reads(server)

@@ -25,7 +25,7 @@ from pathlib import Path
 import httpx
 
 from benches.bench_active import cpu_seconds
-from benches.bench_http import settle
+from benches.bench_http import wait_until_idle
 from benches.bench_scale import load
 from benches.machine import describe_machine
 from benches.server_process import ServerProcess, running_neo4j
@@ -167,7 +167,7 @@ async def run(folder: Path, facts: int, seconds: float, out: Path) -> None:
             async with server.open_client() as client:
                 for name, send in make_requests(data, await list_names(client)).items():
                     await send_for(seconds, client, send)
-                    await settle(server.pids.values())
+                    await wait_until_idle(server.pids.values())
                     before = cpu_seconds(server.pids)
                     count = await send_for(seconds, client, send)
                     after = cpu_seconds(server.pids)

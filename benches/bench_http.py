@@ -57,7 +57,7 @@ NAMES_PER_USER = 10
 MESSAGES_PER_USER = 40
 """Messages of each user whose memories are read, a quarter of them long."""
 
-SETTLE_SECONDS = 60
+IDLE_WAIT_SECONDS = 60
 """Longest wait for the end of jobs before a measurement."""
 
 IDLE_SHARE = 0.15
@@ -218,7 +218,7 @@ class HttpBenchmark:
             "GRAPHMEM_BENCH_PLAN": str(plan_file),
             "GRAPHMEM_BENCH_SAMPLES": str(samples_file),
         }
-        await settle(plan.pids.values())
+        await wait_until_idle(plan.pids.values())
         seconds = options.warm_up + options.seconds
         await run_locust(AGENTS_FILE, agents, seconds, environment, spawn_rate=agents)
         samples = json.loads(samples_file.read_text("utf-8"))
@@ -245,10 +245,10 @@ class HttpBenchmark:
         return durations
 
 
-async def settle(pids: Iterable[int]) -> None:
+async def wait_until_idle(pids: Iterable[int]) -> None:
     """Wait until processes have ended the work that earlier requests left to them, such as jobs."""
     processes = [psutil.Process(pid) for pid in pids]
-    end = time.perf_counter() + SETTLE_SECONDS
+    end = time.perf_counter() + IDLE_WAIT_SECONDS
     while time.perf_counter() < end:
         before = [process.cpu_times() for process in processes]
         await asyncio.sleep(1)

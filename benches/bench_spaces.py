@@ -23,7 +23,7 @@ from pathlib import Path
 
 import httpx
 
-from benches.bench_http import settle
+from benches.bench_http import wait_until_idle
 from benches.bench_scale import load, make_questions, sample_fact_texts
 from benches.english_words import load_english_words
 from benches.machine import describe_machine
@@ -115,7 +115,7 @@ async def _measure(data_dir: Path, resident_mb: int, questions: Sequence[str]) -
         durations: dict[str, list[float]] = {ALONE: [], MEMBER: []}
         async with server.open_client() as client:
             await _warm_up(client, ([*questions] * WARM_UP)[:WARM_UP])
-            await settle(server.pids.values())
+            await wait_until_idle(server.pids.values())
             await _ask(client, questions, durations)
             sources = {user: await _find_source(client, user, questions[0]) for user in durations}
     finally:

@@ -21,7 +21,7 @@ import typer
 from graphmem.cli.command import Open, Output, Tenant, User, command, read_settings
 from graphmem.cli.startup import find_local_server, find_target, new_secret, open_services, record_server
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
-from graphmem.runtime.process import prepare_server, settle
+from graphmem.runtime.process import freeze_startup_objects, prepare_server
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -221,7 +221,7 @@ async def _warm_up(services: Services, output: Output) -> None:
     output.note("Warming up: the first requests take longer.")
     with services.readiness.warming_up():
         await attempt(services.warm_up.run)
-    settle()
+    freeze_startup_objects()
     output.note("Warmed up.")
 
 
@@ -251,7 +251,7 @@ def _listen_socket(host: str, port: int, options: str) -> socket.socket:
 
 
 async def _wait_for_interrupt() -> None:
-    settle()
+    freeze_startup_objects()
     interrupted = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:
@@ -273,7 +273,7 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
     # keeps the process alive, so that the services are closed too.
     for number in _SIGNALS:
         signal.signal(number, end)
-    settle()
+    freeze_startup_objects()
     await server.serve([listener])
 
 

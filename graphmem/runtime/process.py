@@ -50,7 +50,7 @@ _M_ARENA_MAX = -8
 def prepare_server() -> None:
     """Spare a server what only programs of another kind need, before it imports what it serves and starts threads.
 
-    Only a process of graphmem's own may call it. No garbage is collected until `settle`: imports leave half a million
+    Only a process of graphmem's own may call it. No garbage is collected until `freeze_startup_objects`: imports leave half a million
     objects that stay, and collections in between take a fifth of the start.
     """
     gc.disable()
@@ -58,7 +58,7 @@ def prepare_server() -> None:
         libc.mallopt(_M_ARENA_MAX, _MALLOC_ARENAS)
 
 
-def settle() -> None:
+def freeze_startup_objects() -> None:
     """Return memory that only the start needed, and let collections pass over the objects that it left behind.
 
     Only a process of graphmem's own may call it: it concerns all objects of the process. Without it, a
