@@ -46,7 +46,7 @@ class Rights:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._settling = StateSettling(graph)
+        self._applied_states = AppliedStates(graph)
 
     async def read_scope(self, owner: Owner, caller: ApiKey | None, spaces: SpaceSelection = "all") -> ReadScope:
         """Return what a caller reads on behalf of a user, with the states of the groups.
@@ -109,11 +109,11 @@ class Rights:
         found = await self._graph.fetch_value(
             "users.get_states", group_ids=ReadScope(owner).group_ids, members=members, allowed=allowed
         )
-        return await self._settling.settle([GroupState(*columns) for columns in found])
+        return await self._applied_states.mark_pending([GroupState(*columns) for columns in found])
 
     async def close(self) -> None:
         """Stop waiting for writers in the background."""
-        await self._settling.close()
+        await self._applied_states.close()
 
 
 def _allowed_spaces(owner: Owner, caller: ApiKey | None, chosen: list[Owner] | None) -> list[str] | None:
@@ -127,21 +127,19 @@ def _allowed_spaces(owner: Owner, caller: ApiKey | None, chosen: list[Owner] | N
 # Whether caches may hold what is read for a revision, whose transaction may not be applied yet
 
 
-class StateSettling:
+class AppliedStates:
     """Finds out whether the latest transactions of groups are applied in full (`neo4j.applied`)."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._waits: dict[str, asyncio.Task[None]] = {}
 
-    async def settle(self, states: Sequence[GroupState]) -> tuple[GroupState, ...]:
-        """Return states that say which of them are not settled; after a write of another process, wait a moment."""
+    async def mark_pending(self, states: Sequence[GroupState]) -> tuple[GroupState, ...]:
+        """Return the states, marked as pending if not applied yet; wait a moment for writes of other processes."""
         unknown = [state for state in states if not self._is_applied(state)]
         if unknown:
             await asyncio.wait([self._wait_for_writer(state.group_id) for state in unknown], timeout=WAIT_SECONDS)
-        return tuple(
-            state if self._is_applied(state) else state._replace(unsettled=uuid.uuid4().hex) for state in states
-        )
+        return tuple(state if self._is_applied(state) else state._replace(pending=uuid.uuid4().hex) for state in states)
 
     async def close(self) -> None:
         """Stop waiting."""

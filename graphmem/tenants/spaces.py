@@ -206,7 +206,7 @@ class GroupState(NamedTuple):
     No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
     `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
     the caller has in a space, by the user and by the key; only spaces have a `title`. `trust_order` is that of the
-    tenant, as JSON, and None for the default one. The query has no `unsettled`: where the latest transaction may not
+    tenant, as JSON, and None for the default one. The query does not return `pending`: if the latest transaction may not
     be applied in full (`neo4j.applied`), it is a text that no other state has.
     """
 
@@ -220,12 +220,12 @@ class GroupState(NamedTuple):
     roles: list[str]
     title: str | None
     trust_order: str | None
-    unsettled: str | None = None
+    pending: str | None = None
 
     @property
-    def settled_revision(self) -> int:
+    def applied_revision(self) -> int:
         """The latest revision that is applied in full; that of a transaction whose lock was free again for the next."""
-        return self.revision if self.unsettled is None else self.revision - 1
+        return self.revision if self.pending is None else self.revision - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,9 +266,9 @@ class ReadScope:
     def write_version(self) -> str:
         """The life and the write counter of each group, by which caches tell what they hold from what is stored.
 
-        That of a state that is not settled is found in no cache.
+        No cache contains the key of a pending state.
         """
-        return "".join(f"{group.life}:{group.write_version}{group.unsettled or ''};" for group in self.groups)
+        return "".join(f"{group.life}:{group.write_version}{group.pending or ''};" for group in self.groups)
 
     @property
     def trust_order(self) -> TrustOrder:

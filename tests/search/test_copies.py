@@ -92,7 +92,7 @@ async def test_groups_are_waited_for_at_once_and_no_longer_than_until_one_has_no
         space = Owner(tenant, f"group-{number}")
         await memory.memories.save(space, [MemoryIn(content="Ada lives in Turin")])
         states += [state for state in (await Rights(graph).get_state(space)).groups if state.group_id == space.group_id]
-    states = [state._replace(unsettled=None) for state in states]
+    states = [state._replace(pending=None) for state in states]
 
     async def time_read(groups: list[GroupState]) -> float:
         """How long a read takes while copies of the groups are being loaded."""

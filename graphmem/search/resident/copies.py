@@ -2,7 +2,7 @@
 
 A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write. That
 read waits for the copy of a small group, which one query returns; of a larger one it asks the database. A read brings
-its copy up to the revision of the group, again until that is settled; one from which something may have been removed is
+its copy up to the revision of the group, again until that is applied; one from which something may have been removed is
 loaded again.
 """
 
@@ -156,7 +156,7 @@ class ResidentCopies:
             self._read_lately[group.group_id] = copy.nbytes
             return copy
         self._drop(group.group_id)
-        if not self._is_active(group) or group.unsettled is not None:
+        if not self._is_active(group) or group.pending is not None:
             return None
         load = self._loads.get(group.group_id) or self._load(group, model)
         await asyncio.wait([load.small], timeout=SMALL_LOAD_SECONDS)
@@ -268,7 +268,7 @@ class ResidentCopies:
             self._drop(group.group_id)
             return False
         _apply(copy, changes)
-        copy.revision = max(copy.revision, group.settled_revision)
+        copy.revision = max(copy.revision, group.applied_revision)
         if self._copies.get(group.group_id) is copy:
             self._keep(copy)
         return True

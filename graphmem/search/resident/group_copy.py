@@ -167,7 +167,7 @@ class GroupCopy:
     def __init__(self, state: GroupState, model: EmbeddingModel) -> None:
         self.group_id = state.group_id
         self.life = state.life
-        self.revision = state.settled_revision
+        self.revision = state.applied_revision
         self.model = model
         self.facts = FactTable(model.dimension)
         self.messages = MessageTable(model.dimension)
