@@ -58,15 +58,15 @@ class EmbeddingQueue:
     """
 
     def __init__(
-        self, encode: EmbedFunction, *, batch_window: float, batch_size: int, max_texts_per_caller: int
+        self, encode: EmbedFunction, *, batch_delay: float, batch_size: int, max_texts_per_caller: int
     ) -> None:
         """Create a queue; its task starts with the first texts.
 
-        `batch_window`: seconds to wait for more texts before the first batch; `batch_size`: texts of a batch;
+        `batch_delay`: seconds to wait for more texts before the first batch; `batch_size`: texts of a batch;
         `max_texts_per_caller`: texts of one caller in a batch.
         """
         self._encode = encode
-        self._batch_window = batch_window
+        self._batch_delay = batch_delay
         self._batch_size = batch_size
         self._max_texts_per_caller = max_texts_per_caller
         self._requests: deque[_EmbeddingRequest] = deque()
@@ -86,8 +86,8 @@ class EmbeddingQueue:
             _reject(self._requests.popleft(), ModelUnavailable("The embedder is closed.", retry_after=None))
 
     async def _run_batches(self) -> None:
-        if self._batch_window:
-            await asyncio.sleep(self._batch_window)
+        if self._batch_delay:
+            await asyncio.sleep(self._batch_delay)
         while self._requests:
             batch = self._next_batch()
             try:
@@ -198,7 +198,7 @@ class OnnxEmbedder:
         self._executor = ThreadPoolExecutor(threads, thread_name_prefix="graphmem-embedding")
         batch_size = threads * _TEXTS_PER_THREAD
         self._queue = EmbeddingQueue(
-            self._encode, batch_window=0, batch_size=batch_size, max_texts_per_caller=max(1, batch_size // 2)
+            self._encode, batch_delay=0, batch_size=batch_size, max_texts_per_caller=max(1, batch_size // 2)
         )
         self._cache = VectorCache()
         self._open_lock = asyncio.Lock()

@@ -27,7 +27,7 @@ _MISSING_EXTRA_MESSAGE = (
 _BATCH_SIZE = 32
 """Texts that the model reads at the same time."""
 
-_BATCH_WINDOW = 0.002
+_BATCH_DELAY = 0.002
 """Seconds to wait for texts of other callers before a batch."""
 
 _MAX_TEXTS_PER_CALLER = 8
@@ -60,7 +60,7 @@ class SentenceTransformersEmbedder:
         self._open_lock = asyncio.Lock()
         self._queue = EmbeddingQueue(
             self._encode_in_thread,
-            batch_window=_BATCH_WINDOW,
+            batch_delay=_BATCH_DELAY,
             batch_size=_BATCH_SIZE,
             max_texts_per_caller=_MAX_TEXTS_PER_CALLER,
         )
