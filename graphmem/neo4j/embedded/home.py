@@ -85,9 +85,9 @@ class RunFiles:
     folder: Path
 
     @property
-    def gate_lock(self) -> Path:
+    def lifecycle_lock(self) -> Path:
         """Lock that a process holds while it joins, leaves or stops the server."""
-        return self.folder / "gate.lock"
+        return self.folder / "lifecycle.lock"
 
     @property
     def users_lock(self) -> Path:

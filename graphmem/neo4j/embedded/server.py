@@ -173,7 +173,7 @@ class EmbeddedNeo4j:
         files = home.run_files
         if files.server_process() is None:
             home.check_space()
-        async with _passed_gate(home, progress):
+        async with _lifecycle_locked(home, progress):
             users_lock = FileLock(files.users_lock, shared=True)
             await users_lock.acquire()
             try:
@@ -203,7 +203,7 @@ class EmbeddedNeo4j:
         if not self._users_lock.is_held:
             return
         try:
-            async with asyncio.timeout(_LEAVE_TIMEOUT_SECONDS), FileLock(self._home.run_files.gate_lock):
+            async with asyncio.timeout(_LEAVE_TIMEOUT_SECONDS), FileLock(self._home.run_files.lifecycle_lock):
                 await _leave_server(self._home, self._users_lock)
         except TimeoutError:
             self._users_lock.release()
@@ -234,7 +234,7 @@ class EmbeddedNeo4j:
         if state is None or files.supervisor_process() is not None:  # an orderly stop removes the state
             return
         options = replace(self._options, bolt_port=state.bolt_port, http_port=state.http_port)
-        async with FileLock(files.gate_lock):
+        async with FileLock(files.lifecycle_lock):
             if files.read_state() == state:
                 await _launch_supervisor(self._home, options)
                 log.warning("Neo4j's supervisor was killed and has been replaced")
@@ -243,7 +243,7 @@ class EmbeddedNeo4j:
         """Kill a server whose database refuses every transaction, as after a full disk; its supervisor restarts it."""
         if not self._home.has_space() or not await has_failed_database(self.info):
             return
-        async with FileLock(self._home.run_files.gate_lock):
+        async with FileLock(self._home.run_files.lifecycle_lock):
             process = self._home.run_files.server_process()
             if process is not None and await has_failed_database(self.info):
                 log.warning("Neo4j's database has failed; it is restarted")
@@ -261,15 +261,15 @@ class EmbeddedNeo4j:
 
 
 @asynccontextmanager
-async def _passed_gate(home: Neo4jHome, progress: StartProgress) -> AsyncIterator[None]:
-    """Hold the gate lock; meanwhile no other process starts, joins or stops the server."""
-    gate = FileLock(home.run_files.gate_lock)
+async def _lifecycle_locked(home: Neo4jHome, progress: StartProgress) -> AsyncIterator[None]:
+    """Hold the lifecycle lock; meanwhile no other process starts, joins or stops the server."""
+    lock = FileLock(home.run_files.lifecycle_lock)
     async with progress.waiting_for(f"waiting for another process, which starts or stops the Neo4j in {home.path}"):
-        await gate.acquire()
+        await lock.acquire()
     try:
         yield
     finally:
-        gate.release()
+        lock.release()
 
 
 async def find_server(data_dir: Path) -> ServerInfo | None:
@@ -288,7 +288,7 @@ async def stop_server(data_dir: Path) -> bool:
     home = Neo4jHome.in_data_dir(data_dir)
     if home.run_files.server_process() is None and home.run_files.supervisor_process() is None:
         return False
-    async with FileLock(home.run_files.gate_lock):
+    async with FileLock(home.run_files.lifecycle_lock):
         await _stop_server(home)
     return True
 
@@ -303,7 +303,7 @@ async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = No
     home = Neo4jHome.in_data_dir(data_dir)
     home.create_folders()
     files = home.run_files
-    async with FileLock(files.gate_lock):
+    async with FileLock(files.lifecycle_lock):
         is_running = files.server_process() is not None or files.supervisor_process() is not None
         state, is_detached = files.read_state(), files.detached.exists()
         if state and is_running:
@@ -322,7 +322,7 @@ async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = No
 async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
     """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind.
 
-    The caller holds the gate lock.
+    The caller holds the lifecycle lock.
     """
     java = find_java()
     bolt_port, http_port = options.bolt_port, options.http_port
@@ -383,7 +383,7 @@ async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
 
 
 async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:
-    """Stop using the server; stop it if no other process uses it. The caller holds the gate lock."""
+    """Stop using the server; stop it if no other process uses it. The caller holds the lifecycle lock."""
     users_lock.release()
     exclusive_lock = FileLock(home.run_files.users_lock)
     if exclusive_lock.try_acquire():
@@ -395,7 +395,7 @@ async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:
 
 
 async def _stop_server(home: Neo4jHome) -> None:
-    """Stop the server through its supervisor, or directly if that was killed. The caller holds the gate lock."""
+    """Stop the server through its supervisor, or directly if that was killed. The caller holds the lifecycle lock."""
     files = home.run_files
     if files.supervisor_process() is None:
         if process := files.server_process():

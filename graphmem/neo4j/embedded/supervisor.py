@@ -5,7 +5,7 @@ The supervisor is a process of its own, outside the session of the process that 
 launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the
 server.
 
-A supervisor that holds `gate.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
+A supervisor that holds `lifecycle.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Supervisor:
     def __init__(self, files: RunFiles, java: str) -> None:
         self._files = files
         self._java = java
-        self._gate = FileLock(files.gate_lock)
+        self._lifecycle_lock = FileLock(files.lifecycle_lock)
         self._users = FileLock(files.users_lock)
         self._stop_requested = False
         self._has_answered = False
@@ -162,7 +162,7 @@ class Supervisor:
 
         If so, both locks stay held, so that none joins any more. The last user that leaves in order asks for the stop.
         """
-        if not self._gate.try_acquire():
+        if not self._lifecycle_lock.try_acquire():
             return False
         if self._users.try_acquire():
             if not self._files.detached.exists() and self._is_abandoned():
@@ -170,7 +170,7 @@ class Supervisor:
             self._users.release()
         else:
             self._unused_since = None
-        self._gate.release()
+        self._lifecycle_lock.release()
         return False
 
     def _is_abandoned(self) -> bool:
