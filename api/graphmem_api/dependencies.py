@@ -122,8 +122,8 @@ def require_admin(caller: ApiKey, action: str) -> None:
         raise Forbidden(f"{action} requires a key of role admin.")
 
 
-def require_own_word(caller: ApiKey, action: str) -> None:
-    """Raise Forbidden when a key sends what strangers may have written; `action` is the subject of the sentence."""
+def forbid_third_party_text(caller: ApiKey, action: str) -> None:
+    """Raise Forbidden if the key sends text of third parties; `action` is the subject of the error sentence."""
     if caller.source_kind in TEXT_OF_OTHERS:
         raise Forbidden(
             f"{action} is for the user to say, and this key speaks as {caller.source_kind}: use a key of the kind user "

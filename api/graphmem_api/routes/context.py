@@ -29,7 +29,7 @@ from graphmem.runtime.paging import Page
 from graphmem.search.models import UserProfile
 from graphmem.tenants.spaces import SpaceQuery
 from graphmem_api import route_classes
-from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, require_own_word
+from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, forbid_third_party_text
 
 router = APIRouter(route_class=route_classes.ReadRoute, tags=["context"])
 write_router = APIRouter(route_class=route_classes.WriteRoute, tags=["context"])
@@ -54,7 +54,7 @@ async def rate(
     owner: OwnerInPath, context_id: str, caller: Caller, services: ServicesDep, body: ContextFeedbackIn
 ) -> ContextFeedbackResult:
     """Rate the answer that a context led to; the first positive rating strengthens the memories in the context."""
-    require_own_word(caller, "A rating")
+    forbid_third_party_text(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.contexts.rate(scope, context_id, body.score, caller.changes_as)
 
@@ -135,12 +135,12 @@ async def contexts(
 @write_router.post(USER_PATH + "/contexts", summary="State a context item", status_code=201)
 async def add_item(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: ContextItemIn) -> ContextItem:
     """Store a topic, preference or goal that contexts use until it expires, for one session or all."""
-    require_own_word(caller, "How to answer")
+    forbid_third_party_text(caller, "How to answer")
     return await services.contexts.add_item(owner, body, caller.changes_as)
 
 
 @write_router.delete(USER_PATH + "/contexts/{item_id:segment}", summary="Delete a context item", status_code=204)
 async def delete_item(owner: OwnerInPath, item_id: str, caller: Caller, services: ServicesDep) -> None:
     """Delete a context item before it expires."""
-    require_own_word(caller, "How to answer")
+    forbid_third_party_text(caller, "How to answer")
     await services.contexts.delete_item(owner, item_id, caller.changes_as)

@@ -38,7 +38,7 @@ from graphmem_api.dependencies import (
     IdempotentRequestDep,
     OwnerInPath,
     ServicesDep,
-    require_own_word,
+    forbid_third_party_text,
 )
 from graphmem_api.openapi import Responses
 
@@ -101,7 +101,7 @@ async def feedback(
     owner: OwnerInPath, message_id: str, caller: Caller, services: ServicesDep, body: FeedbackIn
 ) -> FeedbackResult:
     """Record the user's rating of a message and learn from it."""
-    require_own_word(caller, "A rating")
+    forbid_third_party_text(caller, "A rating")
     scope = await services.rights.read_scope(owner, caller)
     return await services.learner.learn_from_feedback(
         scope, message_id, body.score, body.text, body.context_id, kind=caller.changes_as

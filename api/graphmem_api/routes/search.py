@@ -25,7 +25,7 @@ from graphmem.search.models import (
     SearchResponse,
 )
 from graphmem_api import route_classes
-from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, require_own_word
+from graphmem_api.dependencies import USER_PATH, Caller, OwnerInPath, ServicesDep, forbid_third_party_text
 from graphmem_api.openapi import openapi_problem
 
 search_router = APIRouter(route_class=route_classes.ReadRoute, tags=["search"])
@@ -66,7 +66,7 @@ async def persona(owner: OwnerInPath, services: ServicesDep) -> Persona:
 @persona_router.post(USER_PATH + "/persona", summary="Set the persona", operation_id="persona_set")
 async def set_persona(owner: OwnerInPath, caller: Caller, services: ServicesDep, body: Persona) -> Persona:
     """Set the user's default search weights by memory type or tag; empty weights remove them."""
-    require_own_word(caller, "What counts more")
+    forbid_third_party_text(caller, "What counts more")
     return await services.retrieval.set_persona(owner, body, caller.changes_as)
 
 

@@ -11,7 +11,7 @@ from graphmem.runtime.paging import Page
 from graphmem.tenants.spaces import MemberQuery, Space, SpaceIn, SpaceRoleIn
 from graphmem.user_data.models import ErasureResult
 from graphmem_api import route_classes
-from graphmem_api.dependencies import Caller, ServicesDep, require_own_word
+from graphmem_api.dependencies import Caller, ServicesDep, forbid_third_party_text
 from graphmem_api.openapi import Responses
 
 read_router = APIRouter(route_class=route_classes.ReadRoute, tags=["spaces"])
@@ -31,7 +31,7 @@ CHANGED_SPACE: Responses = {200: {"model": Space, "description": "The changed sp
 )
 async def put(space_id: str, caller: Caller, services: ServicesDep, body: SpaceIn, response: Response) -> Space:
     """Create (201) or change (200) a space with its members; an agent may add users that its key has access to."""
-    require_own_word(caller, A_SPACE)
+    forbid_third_party_text(caller, A_SPACE)
     space, is_new = await services.spaces.put(caller, space_id, body)
     response.status_code = 201 if is_new else 200
     return space
@@ -59,7 +59,7 @@ async def set_member(
     query: Annotated[MemberQuery, Query()],
 ) -> Space:
     """Add a user or a key to a space, or change its role."""
-    require_own_word(caller, A_SPACE)
+    forbid_third_party_text(caller, A_SPACE)
     return await services.spaces.set_member(caller, space_id, member_id, body.role, query.kind)
 
 
@@ -68,12 +68,12 @@ async def remove_member(
     space_id: str, member_id: str, caller: Caller, services: ServicesDep, query: Annotated[MemberQuery, Query()]
 ) -> None:
     """Remove a user or a key from a space; takes effect with the next request."""
-    require_own_word(caller, A_SPACE)
+    forbid_third_party_text(caller, A_SPACE)
     await services.spaces.remove_member(caller, space_id, member_id, query.kind)
 
 
 @write_router.delete(SPACE_PATH, summary="Erase a space", operation_id="spaces_delete")
 async def delete(space_id: str, caller: Caller, services: ServicesDep) -> ErasureResult:
     """Erase a space with all its data everywhere, then count what is left."""
-    require_own_word(caller, "Erasing a space")
+    forbid_third_party_text(caller, "Erasing a space")
     return await services.forgetting.forget(await services.spaces.check_deletable(caller, space_id))
