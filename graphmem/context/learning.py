@@ -139,7 +139,7 @@ class ContextLearner:
     ) -> None:
         """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
 
-        Without `reads_wishes`, a model says what they wish. A document that the user sent is not the user's own word,
+        Without `reads_wishes`, a model says what they wish. A document that the user sent is not the user's statement,
         nor is what a key of a tool sends as the user's. Learning from the same messages again changes nothing.
         """
         user_messages = [message for message in messages if message.origin == "user" and not message.is_of_others]

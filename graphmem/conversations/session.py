@@ -183,7 +183,7 @@ _KIND_OF_ROLE: Mapping[MessageRole, StatedKind] = {
 
 
 def origin_of(role: MessageRole, metadata: Mapping[str, Any]) -> StatedKind:
-    """Return whose word the text of a message is: that of its role, unless its metadata name where it is from."""
+    """Return the source of a message: the one of its role, unless its metadata name another."""
     if metadata.get(DOCUMENT_KEY):
         return "document"
     if metadata.get(WEB_KEY):
@@ -591,7 +591,7 @@ class PreparedMessage:
     """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
 
     Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to
-    a space, `sent_as` whose word it is by the key that sent it, where that is not the user's.
+    a space, `sent_as` the source of the key that sent it, unless that is the user.
     """
 
     message: MessageIn

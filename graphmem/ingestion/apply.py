@@ -220,7 +220,7 @@ class BatchTransaction:
         self._links.append(LinkAction(entity_id=entity_id, name=name))
 
     def _source_of_name(self, name: str) -> SourceKind:
-        """Return whose word a name is: that of the lines that join it with others, else of statements that use it."""
+        """Return the source of a name: of the lines that join it with others, else of the statements that use it."""
         key = name_key(name)
         groups = [group for group in self._batch.aliases if key in map(name_key, (group.name, *group.others))]
         if not groups:

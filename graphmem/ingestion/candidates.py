@@ -87,7 +87,7 @@ def is_of_member(line: TranscriptLine) -> bool:
 
 
 def find_foreign_lines(lines: Iterable[TranscriptLine]) -> list[TranscriptLine]:
-    """Return the lines that are not the user's own word, those of the assistant among them.
+    """Return the lines that are not by the user, including the assistant's.
 
     A conversation of the user and the assistant alone has none: what is kept of it is taken from what the user says.
     """
@@ -96,7 +96,7 @@ def find_foreign_lines(lines: Iterable[TranscriptLine]) -> list[TranscriptLine]:
 
 
 def render_foreign_lines(lines: Iterable[TranscriptLine]) -> str:
-    """Return one entry for each line that is not the user's own word: its number, and whose text it is."""
+    """Return an entry for each line not by the user: its number and source."""
     return "\n".join(f"[{line.number}] {_describe(line)}" for line in find_foreign_lines(lines))
 
 
@@ -108,7 +108,7 @@ def _describe(line: TranscriptLine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ForeignCandidate:
-    """A candidate from lines that are not the user's own word, of which `quoted` hold the words that it is taken from.
+    """A candidate from lines not by the user; `quoted` are those that contain the words it is taken from.
 
     `is_claim` says that neither the user nor a member of the space is among those who say it.
     """
@@ -244,7 +244,7 @@ class Statement:
     catch: Catch | None = None
 
     def source_kind(self, order: TrustOrder) -> SourceKind:
-        """Return whose word it is."""
+        """Return its source."""
         return order.of_statement(self.stated_by)
 
     @property
@@ -369,7 +369,7 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
 def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
     """Return the names of the user with the sources of the lines that have one.
 
-    Names that stand only in lines which are not the user's own word are left out.
+    Names that occur only in lines not by the user are left out.
     """
     foreign = find_foreign_lines(lines)
     own = [line for line in lines if line not in foreign]
@@ -456,7 +456,7 @@ def _find_reason_against(
 
 
 def _find_stating_role(sources: Iterable[TranscriptLine]) -> MessageRole:
-    """Return whose words lines are: the user's where one line is, else a tool's where one is, else the assistant's."""
+    """Return the source of lines: the user if any line is the user's, else a tool if any is, else the assistant."""
     roles = {line.role for line in sources}
     if MessageRole.USER in roles:
         return MessageRole.USER

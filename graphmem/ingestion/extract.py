@@ -199,7 +199,7 @@ def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int
 
 
 def _find_quoted_lines(quote: str, lines: Sequence[TranscriptLine]) -> list[int]:
-    """Return the numbers of the lines that are not the user's own word in which a quote stands."""
+    """Return the numbers of the lines not by the user that contain a quote."""
     return [line.number for line in find_foreign_lines(lines) if quote and find_words(quote, line.text)]
 
 

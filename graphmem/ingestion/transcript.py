@@ -75,7 +75,7 @@ class MessagePart:
 class TranscriptLine:
     """One numbered line of a prompt: a part of a message, at the speaker's local time.
 
-    In a space, `author` is the user who sent it. `origin` says whose word the text is, `sent_as` the source that the
+    In a space, `author` is the user who sent it. `origin` is the source of the text, `sent_as` the source that the
     key which sent it speaks as, if it is bound to one.
     """
 
@@ -93,7 +93,7 @@ class TranscriptLine:
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
-        """The sources of its text and of the key: it is the word of the one that is trusted less."""
+        """The sources of its text and of the key; the less trusted one counts."""
         return self.origin, self.sent_as or "user"
 
 

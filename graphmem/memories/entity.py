@@ -236,7 +236,7 @@ class SourcedDetails:
         self._set_attributes({**self._attributes, **attributes})
 
     def absorb(self, other: Mapping[str, Any]) -> None:
-        """Add the details of the node of an entity that becomes a part of this one, each as the word of its source.
+        """Add the details of the node of an entity that becomes a part of this one, each with its source.
 
         What both have stays that of this one; the name of the other is an alias now, and of a summary of both each half
         may be of a source that is not the user's.

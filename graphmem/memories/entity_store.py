@@ -80,7 +80,7 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         kinds = {key: kinds.get(key, "user") for key in requested}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
-        # Every source means the user's own entity by its name; what it says of the user is still its own word.
+        # Every source means the user's own entity by its name; it is still the source of what it says about the user.
         using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
         stored = _match_names(nodes, using, order)
         if owner.is_space and requested.keys() - stored.keys():

@@ -204,7 +204,7 @@ class FactStore:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
         The ledger also holds the memory's replacement, what a contested memory contests or has ended and, for a
-        single-valued memory, the facts of the same subject and predicate. `kind` is whose word the change is. `vector`
+        single-valued memory, the facts of the same subject and predicate. `kind` is the source of the change. `vector`
         is that of a new content, `associations` are all memories that it is associated with from then on (None: as
         before); with `request`, the change is made once for it. Raises NotFound for an id that the reader does not
         read, Forbidden where the reader may only read, MemoryDeleted for a deleted or archived one.

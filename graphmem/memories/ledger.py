@@ -94,7 +94,7 @@ class Ledger(VersionLog):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
     `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
-    trusted source: it becomes contested. `kind` is whose word corrections, deletions and reverts are, None for somebody
+    trusted source: it becomes contested. `kind` is the source of corrections, deletions and reverts, None for somebody
     who may change anything.
     """
 

@@ -39,7 +39,7 @@ class NewMemory:
     contested beside them. An imported statement has a `provenance`. With `links_names` the
     statement is linked to the known entities that its text names, besides those that it gives. It is saved in `space`,
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
-    `source_kind` is whose word it is, `trusted_as` the kind whose trust it has, where that is another. `given` names
+    `source_kind` is its source, `trusted_as` the kind whose trust it has, if another. `given` names
     the fields that were stated and are no defaults: a repetition takes those over into the memory that it repeats.
     """
 

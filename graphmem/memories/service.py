@@ -135,7 +135,7 @@ class MemoryService:
     ) -> Memory:
         """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest.
 
-        `kind` is whose word the change is, None for one that may change anything. What a memory of a more trusted
+        `kind` is the source of the change, None for one that may change anything. What a memory of a more trusted
         source says stays: the change is returned as a contested memory beside it.
         """
         owner = scope_of(reader).owner

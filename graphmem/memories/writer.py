@@ -64,7 +64,7 @@ class MemoryWriter:
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is whose word those are that do not say it themselves, `trusted_as` the kind whose trust they have;
+        `kind` is the source of those that do not name one, `trusted_as` the kind whose trust they have;
         `provenance` is their history in the memory they were imported from. With `request`, they are saved once for it.
         `spaces` are those that the owner may write, by their ids: in one, the owner is the speaker, and the subject of
         a statement without one. Raises UserBeingForgotten, and NotFound for another space and for a user that does not
@@ -218,7 +218,7 @@ def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None
 
 
 def kind_of_statement(memory: MemoryIn, kind: SourceKind) -> SourceKind:
-    """Return whose word a statement is: what its source says, else the kind of whoever saves it."""
+    """Return the source of a statement: the one it names, else that of whoever saves it."""
     return (memory.source.kind if memory.source else None) or kind
 
 

@@ -48,10 +48,10 @@ _M_ARENA_MAX = -8
 
 
 def prepare_server() -> None:
-    """Spare a server what only programs of another kind need, before it imports what it serves and starts threads.
+    """Prepare a server process, before it imports the application and starts threads.
 
-    Only a process of graphmem's own may call it. No garbage is collected until `freeze_startup_objects`: imports leave half a million
-    objects that stay, and collections in between take a fifth of the start.
+    Call it only in graphmem's own processes. No garbage is collected until `freeze_startup_objects`: imports create half
+    a million objects that stay, and collections in between take a fifth of the start.
     """
     gc.disable()
     if (libc := _glibc()) is not None:
@@ -59,11 +59,11 @@ def prepare_server() -> None:
 
 
 def freeze_startup_objects() -> None:
-    """Return memory that only the start needed, and let collections pass over the objects that it left behind.
+    """Collect garbage once, exclude the remaining objects from later collections, and return free memory.
 
-    Only a process of graphmem's own may call it: it concerns all objects of the process. Without it, a
-    full collection looks at half a million objects of imported modules, for a tenth of a second. A further call looks
-    only at what is new since the last one.
+    Call it only in graphmem's own processes, because it affects every object of the process. Otherwise each full
+    collection traverses half a million objects of imported modules, for a tenth of a second. A further call handles
+    only objects created since the last one.
     """
     gc.collect()
     gc.freeze()

@@ -206,8 +206,8 @@ class GroupState(NamedTuple):
     No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
     `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
     the caller has in a space, by the user and by the key; only spaces have a `title`. `trust_order` is that of the
-    tenant, as JSON, and None for the default one. The query does not return `pending`: if the latest transaction may not
-    be applied in full (`neo4j.applied`), it is a text that no other state has.
+    tenant, as JSON, and None for the default one. The query does not return `pending`: it is a text that no other
+    state has if the latest transaction may not be applied in full (`neo4j.applied`), else None.
     """
 
     group_id: str

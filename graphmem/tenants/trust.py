@@ -1,4 +1,4 @@
-"""Whose word a statement is, and how much each source is trusted in a tenant. Pure."""
+"""The source of a statement, and how much each source is trusted in a tenant. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.validation import RequestBody
 
 StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
-"""Whose word a statement can be: the kinds that have a place in an order of trust."""
+"""The sources that a statement can have: those that an order of trust ranks."""
 
 SourceKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web", "consolidation"]
 """Whose word a memory is; `consolidation`: graphmem derived it from other memories or from a conversation."""
@@ -118,7 +118,7 @@ class TrustOrder:
         return max(kinds, key=self.level)
 
     def of_statement(self, stated_by: Iterable[Sequence[SourceKind]]) -> SourceKind:
-        """Return whose word a statement is: that of the most trusted of the lines that state it.
+        """Return the source of a statement: the most trusted source among the lines that state it.
 
         `stated_by` has for each line its source and that of the key that sent it; the less trusted of both counts.
         """

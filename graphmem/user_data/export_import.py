@@ -118,7 +118,7 @@ class ExportImporter:
         importer: Importer | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import an export in JSON or YAML completely or not at all: as it is, or as the word of an `importer`.
+        """Import an export in JSON or YAML completely or not at all: as it is, or with an `importer` as the source.
 
         Raises InvalidInput when an entry is not valid, a known time is in the future, or Neo4j refuses a value, and
         Conflict when a value of a single-valued predicate would be valid together with one that the user has.

@@ -1,4 +1,4 @@
-"""What an import of an export writes: whose word it is, its checks, and which entries and ids the user has. Pure."""
+"""What an import of an export writes: its source, its checks, and which entries and ids the user has. Pure."""
 
 from __future__ import annotations
 

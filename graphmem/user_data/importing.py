@@ -293,7 +293,7 @@ class ImportService:
 
 
 def _kind_of(task: _Import) -> SourceKind:
-    """Return whose word the statements of an import are: an import's, unless the key is one of others."""
+    """Return the source of imported statements: `import`, unless the key has a less trusted one."""
     return "import" if task.kind in (None, "user", "operator") else task.kind
 
 

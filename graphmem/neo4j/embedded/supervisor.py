@@ -5,7 +5,8 @@ The supervisor is a process of its own, outside the session of the process that 
 launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the
 server.
 
-A supervisor that holds `lifecycle.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the server.
+A supervisor that holds `lifecycle.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the
+server.
 """
 
 from __future__ import annotations
