@@ -1,4 +1,4 @@
-"""What all route modules share: the services of the process, who calls and what the key permits, and user paths."""
+"""Dependencies of all routes: the services of the process, the caller and its permissions, and user paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What surrounds each request: id, log line, metrics, span, encoded paths, limits for crowds and slow clients."""
+"""Handling of every request: id, log line, metrics, span, encoded paths, limits for load and slow clients."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _CALLED_PATHS = {
     **dict.fromkeys(("/chat/completions", "/responses", "/embeddings", "/models"), OPENAI_PREFIX),
     "/messages": ANTHROPIC_PREFIX,
 }
-"""What clients of a provider call, at the root or below /v1, when their base URL lacks the prefix."""
+"""Paths that clients of a provider call, at the root or below /v1, when their base URL lacks the prefix."""
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",

@@ -1,4 +1,4 @@
-"""What every HTTP server of graphmem has: protection from its network, and the application of a worker."""
+"""Common parts of graphmem's HTTP servers: protection from the network, and the application of a worker."""
 
 from __future__ import annotations
 

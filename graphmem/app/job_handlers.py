@@ -1,4 +1,4 @@
-"""What a worker does: the handlers of all kinds of jobs, over the services of its process."""
+"""The handlers of all job kinds, over the services of a worker's process."""
 
 from __future__ import annotations
 

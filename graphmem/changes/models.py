@@ -1,4 +1,4 @@
-"""What changed in a user's memory between two known times, and the webhooks that changes are sent to."""
+"""Changes of a user's memory between two known times, and the webhooks that receive them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphmem.tenants.spaces import SpaceQuery
 
 
 class ChangeKind(StrEnum):
-    """What happened to a memory."""
+    """The kind of change of a memory."""
 
     INSERTED = "inserted"
     SUPERSEDED = "superseded"

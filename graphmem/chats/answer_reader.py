@@ -16,7 +16,7 @@ from graphmem.text.added_texts import without_thoughts
 
 
 class ChatFailure(StrEnum):
-    """What of the memory of a chat failed."""
+    """The part of a chat's memory that failed."""
 
     READ = "read"
     CONTEXT = "context"
@@ -25,7 +25,7 @@ class ChatFailure(StrEnum):
 
     @property
     def text(self) -> str:
-        """What it means, as it is logged."""
+        """Its meaning, for the log."""
         return _TEXTS[self]
 
 

@@ -18,7 +18,7 @@ JsonObject = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """What the user or the model said in one message; `attachments` names what is not text, such as `image`."""
+    """One message of the user or the model; `attachments` names non-text content, such as `image`."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -32,7 +32,7 @@ class ChatTurn:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a request to a model says.
+    """The content of a request to a model.
 
     `turns` are those of user and model that it carries, oldest first. The model is to answer the latest one of the
     user; with `is_continued` it has begun to, and results of tools follow. `thread_id` names a conversation or a

@@ -100,7 +100,7 @@ class ServedCall(ChatCall):
 
     @property
     def conversation(self) -> tuple[str, str | None, str]:
-        """What tells its conversation from others: the user, the space that shares the turns, and the session."""
+        """The key of its conversation: the user, the space that shares the turns, and the session."""
         return self.owner.group_id, self.options.space, self.session_id
 
     @property
@@ -263,7 +263,7 @@ CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")
 
 
 class UpstreamProtocol(StrEnum):
-    """Whose protocol a provider speaks."""
+    """The protocol of a provider."""
 
     OPENAI = "openai"
     ANTHROPIC = "anthropic"

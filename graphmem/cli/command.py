@@ -1,4 +1,4 @@
-"""What all commands share: flags, event loop, output, arguments, files, and how a command fails."""
+"""Common parts of all commands: flags, event loop, output, arguments, files, and failures."""
 
 from __future__ import annotations
 

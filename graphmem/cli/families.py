@@ -1,4 +1,4 @@
-"""Which module has which command, so that a command need not wait until all others are imported and built."""
+"""The module of each command, so that a command does not wait until all others are imported and built."""
 
 from __future__ import annotations
 

@@ -489,7 +489,7 @@ _IN_PROCESS = (
     ("import os\n", ""),
     ("MemoryClient", "Memory"),
 )
-"""What differs in an example whose memory runs in its process."""
+"""The differences in an example whose memory runs in its process."""
 
 _USER_OF_REQUEST = '''
 def find_user(x_user: Annotated[str, Header(min_length=1)]) -> str:

@@ -222,7 +222,7 @@ async def messages(
 
 
 NO_VALUE = "none"
-"""What stands for an absent time or domain."""
+"""Placeholder for an absent time or domain."""
 
 
 @command(app, "update")

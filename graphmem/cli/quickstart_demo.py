@@ -1,4 +1,4 @@
-"""What the quickstart shows of the sample's user: what was kept, retired and rejected, answers, and next steps."""
+"""The output of the quickstart for the sample user: memories kept, retired and rejected, answers, and next steps."""
 
 from __future__ import annotations
 

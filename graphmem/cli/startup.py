@@ -1,4 +1,4 @@
-"""What a command works with: the operations of a server, on this machine or not, or its own services; progress."""
+"""Chooses what a command works with: a running server, local or remote, or services of its own; shows progress."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ async def open_services(
 
 @dataclass(frozen=True)
 class Target:
-    """What a command works on: a server with a key for it, or the data of this machine where there is no server.
+    """The target of a command: a server with a key for it, or this machine's data if there is no server.
 
     `tenant` is None where the key decides it.
     """

@@ -1,4 +1,4 @@
-"""What belongs to a tenant: users, keys, webhooks, declared types, instructions, trust, spaces and the quarantine."""
+"""Commands for a tenant: users, keys, webhooks, declared types, instructions, trust, spaces and the quarantine."""
 
 from __future__ import annotations
 

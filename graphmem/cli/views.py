@@ -1,4 +1,4 @@
-"""What commands show: the columns of each model, and the results that are more than a table."""
+"""The output of commands: the columns of each model, and results that are more than a table."""
 
 from __future__ import annotations
 
@@ -741,7 +741,7 @@ def _name_value(value: object, names: Mapping[str, str]) -> str:
 
 
 _NOUNS = {"fact": "memory", "entity": "entity"}
-"""What a sentence calls an element; links to messages are counted instead."""
+"""Names of elements in sentences; links to messages are counted instead."""
 
 
 def describe_rollback(preview: RollbackPreview) -> list[str]:

@@ -70,7 +70,7 @@ Bond = tuple[float, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ColdMemoryPolicy:
-    """Which memories are cold: those older than `min_age` and read less than `access_threshold` times.
+    """The criterion for cold memories: older than `min_age` and read less than `access_threshold` times.
 
     Cold memories may be compressed, that is, merged with similar ones.
     """

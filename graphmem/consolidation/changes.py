@@ -1,4 +1,4 @@
-"""What a run changes: merges and associations of memories, and entities that are created, joined or updated."""
+"""The changes of a run: merges and associations of memories, and entities that are created, joined or updated."""
 
 from __future__ import annotations
 

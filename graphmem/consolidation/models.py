@@ -290,7 +290,7 @@ class RunStatus(StrEnum):
 
 
 class RunTrigger(StrEnum):
-    """What started a run."""
+    """The trigger of a run."""
 
     NIGHTLY = "nightly"
     ON_DEMAND = "on_demand"
@@ -407,7 +407,7 @@ class RollbackElement(BaseModel):
 
 
 class RollbackPreview(BaseModel):
-    """What the rollback of a run would do; nothing was changed.
+    """The preview of a rollback; nothing was changed.
 
     `goes_back`: what the run wrote and the rollback removes; `comes_back`: what gets its earlier state again; `stays`:
     what later writes keep. With `conflicts`, a rollback needs `force`.
@@ -457,7 +457,7 @@ class MaintenanceTask(StrEnum):
 
 
 MaintenanceResults = dict[MaintenanceTask, dict[str, int | str]]
-"""What each task did: counts by name, and a `reason` when a task skipped work."""
+"""The result of each task: counts by name, and a `reason` when a task skipped work."""
 
 
 class MaintenanceIn(RequestBody):
@@ -467,7 +467,7 @@ class MaintenanceIn(RequestBody):
 
 
 class RunListQuery(PageQuery):
-    """Which consolidation runs to list."""
+    """The consolidation runs to list."""
 
     user_id: str | None = Field(None, max_length=255)
     space: SpaceId | None = Field(None, description="Only the runs of this space.")

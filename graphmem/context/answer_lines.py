@@ -1,4 +1,4 @@
-"""Which facts and messages answer a question, as lines in the order in which they fill a budget. Pure.
+"""The facts and messages that answer a question, as lines in the order in which they fill a budget. Pure.
 
 Facts come first: those that fit, with the other members of the slots that several of them share, then a message after
 every few others, because a message may say what no fact was made of. What is near the question and no likely answer

@@ -143,7 +143,7 @@ NEGATION = compile_words(_WORDS.negation)
 """Finds that a question denies something, so that what it names may be what is not wanted."""
 
 ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
-"""What a complaint about a reply is about."""
+"""The subject of a complaint about a reply."""
 
 NAME_STATEMENT = re.compile(rf"\b(?:{'|'.join(_WORDS.name)}) ([^\W\d_][\w'’-]*)")
 """Finds a name in a statement about somebody's name; names are case-sensitive."""

@@ -156,7 +156,7 @@ def _names_in(memory: Memory) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HintSources:
-    """What a context contains beside the snapshot.
+    """The parts of a context outside the snapshot.
 
     `memories` are those in the preamble, `named` those of them that hints name, `left_out` those that the user
     contradicts; `message_times` are when messages were said. `is_leisure` says that the user speaks of free time.

@@ -133,7 +133,7 @@ class BehaviorPattern(BaseModel):
 
 
 class PreferenceType(StrEnum):
-    """What a learned preference is about."""
+    """The subject of a learned preference."""
 
     COMMUNICATION = "communication"
     VISUALIZATION = "visualization"
@@ -195,7 +195,7 @@ class LearnedIntent(BaseModel):
 
 
 class FeedbackVerdict(StrEnum):
-    """What a score says about a reply."""
+    """The meaning of a score for a reply."""
 
     POSITIVE = "positive"
     NEUTRAL = "neutral"
@@ -734,12 +734,12 @@ class MemoryUsesQuery(BaseModel):
 
 
 class ContextItemsQuery(BaseModel):
-    """Which context items to list."""
+    """The context items to list."""
 
     session_id: str | None = Field(None, max_length=255)
 
 
 class ProfileQuery(SpacesInQueryString):
-    """Which profile to read."""
+    """The profile to read."""
 
     domain: Domain | None = Field(None, description="Include memories of this domain.")

@@ -76,7 +76,7 @@ class PreambleLine:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """What the line was made from."""
+        """The origin of the line."""
         return (self.key, *self.further)
 
 

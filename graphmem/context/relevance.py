@@ -1,4 +1,4 @@
-"""What of the memories and of a long message fits a question: by domain, session, and as an excerpt. Pure."""
+"""Selects memories for a question by domain and session, and excerpts of long messages. Pure."""
 
 from __future__ import annotations
 

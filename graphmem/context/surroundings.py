@@ -1,4 +1,4 @@
-"""What surrounds the hits of a question: messages that may be quoted, related sessions, and when messages were said."""
+"""The surroundings of a question's hits: messages that may be quoted, related sessions, and times of messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which memories went into which answer: contexts are remembered, and ratings of answers credit what they held."""
+"""The memories behind each answer: contexts are recorded, and ratings of answers credit their memories."""
 
 from __future__ import annotations
 

@@ -420,12 +420,12 @@ class Message(BaseModel):
 
     @property
     def origin(self) -> StatedKind:
-        """Whose word its text is."""
+        """The source of its text."""
         return origin_of(self.role, self.metadata)
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
-        """Whose word it is, and that of the key that sent it: the less trusted of both counts."""
+        """Its source, or that of the key that sent it if that is less trusted."""
         return self.origin, self.sent_as or "user"
 
     @property
@@ -577,11 +577,11 @@ class TriggerIn(RequestBody):
 
 
 class SessionMessagesQuery(PageQuery, SpaceQuery):
-    """Which messages of a session to list."""
+    """The messages of a session to list."""
 
 
 class SessionListQuery(PageQuery, SpaceQuery):
-    """Which sessions to list."""
+    """The sessions to list."""
 
     active: bool | None = Field(None, description="true: open sessions only; false: closed sessions only.")
 

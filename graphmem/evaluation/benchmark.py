@@ -166,7 +166,7 @@ LOCOMO_CATEGORIES: Mapping[int, str] = {
     4: "single-hop",
     5: "adversarial",
 }
-"""What the numbers of LoCoMo's categories mean."""
+"""Meaning of LoCoMo's category numbers."""
 
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
 """The category of questions about things that nobody said."""

@@ -37,7 +37,7 @@ PROMPTS = load_prompts(Path(__file__).with_name("prompts"))
 """The prompts of evaluations."""
 
 NO_CONTEXT = "(There are no notes.)"
-"""What a reader gets in place of an empty context."""
+"""The text that a reader gets instead of an empty context."""
 
 
 class ReaderAnswer(BaseModel):

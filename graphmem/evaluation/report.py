@@ -48,7 +48,7 @@ NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
         f"mem0 stores memories and entities, no messages; {_STORED}.",
     ),
 }
-"""What to know of the systems that extract by themselves before their figures are compared with graphmem's."""
+"""Caveats for comparing figures of systems that extract by themselves with graphmem's."""
 
 
 MANY_NEEDED = 3

@@ -28,7 +28,7 @@ HOOK_SECONDS = 10
 
 
 class HookStep(StrEnum):
-    """What a hook of graphmem does."""
+    """The action of a graphmem hook."""
 
     START = "start"
     PROMPT = "prompt"
@@ -178,7 +178,7 @@ MAX_NEW_TURNS = 100
 
 @dataclass(frozen=True, slots=True)
 class CapturedTurn:
-    """What the user or the agent said; `timestamp` is RFC 3339."""
+    """A message of the user or the agent; `timestamp` is RFC 3339."""
 
     id: str
     role: str

@@ -112,7 +112,7 @@ class LinkAction(JobAction):
 
 
 ExtractionAction = MemoryAction | LinkAction
-"""What extraction reports of one batch."""
+"""The report of extraction on one batch."""
 
 
 def shorten_reason(reason: str) -> str:

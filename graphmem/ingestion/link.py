@@ -1,4 +1,4 @@
-"""What linking finds: the entities that the names of statements mean, and the facts near the statements. Pure."""
+"""The results of linking: the entities that names in statements mean, and the facts near the statements. Pure."""
 
 from __future__ import annotations
 

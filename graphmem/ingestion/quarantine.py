@@ -56,7 +56,7 @@ async def put_into_quarantine(
 
 
 class QuarantineService:
-    """What an admin does with statements in quarantine."""
+    """Admin operations on statements in quarantine."""
 
     def __init__(self, graph: Graph, facts: FactStore, embedder: Embedder) -> None:
         self._graph = graph

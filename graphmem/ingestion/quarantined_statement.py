@@ -54,7 +54,7 @@ class QuarantinedStatement(BaseModel):
 
 
 class QuarantineQuery(PageQuery):
-    """Which statements in quarantine to list."""
+    """The statements in quarantine to list."""
 
     user_id: Id | None = Field(None, description="Only statements of this user; defaults to all users and spaces.")
     space: SpaceId | None = Field(None, description="Only statements of this space.")

@@ -1,4 +1,4 @@
-"""What callers do with messages and sessions: stored at once, extracted from in the background, each at most once."""
+"""Operations on messages and sessions: stored at once, extracted in the background, each at most once."""
 
 from __future__ import annotations
 

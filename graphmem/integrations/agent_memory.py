@@ -1,4 +1,4 @@
-"""What every agent framework needs of a memory: context for a question, two tools, and turns to learn from."""
+"""The memory behind every agent framework: context for a question, two tools, and turns to learn from."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class ChatMemoryOptions:
 
 
 class _ChatMemory:
-    """What a blocking and an asynchronous memory have in common."""
+    """The common part of the blocking and the asynchronous memory."""
 
     _living: ClassVar[WeakSet[Any]]
     """The memories of one kind in this process: what one of them stores, the next call of another may need."""

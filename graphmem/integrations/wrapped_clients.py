@@ -50,7 +50,7 @@ SIGNED_SCHEME = "AWS4-HMAC-SHA256"
 
 
 class _MemoryTransport:
-    """What a blocking and an asynchronous transport have in common: requests and responses of either library."""
+    """The common part of the blocking and the asynchronous transport: requests and responses of either library."""
 
     _inner: Any
     _library: Any
@@ -115,7 +115,7 @@ class _MemoryTransport:
 
 
 _BROKEN = (httpx.HTTPError, httpx2.HTTPError)
-"""What a connection raises that ends in the middle of an answer."""
+"""Errors of a connection that ends in the middle of an answer."""
 
 
 class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):

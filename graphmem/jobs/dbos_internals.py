@@ -1,4 +1,4 @@
-"""What graphmem uses of DBOS beyond its public API: four of its tables and the recovery of named executors.
+"""The parts of DBOS outside its public API that graphmem uses: four tables and the recovery of named executors.
 
 `DECISIONS.md` says why the public calls do not serve. DBOS may change these in any release, so the dependency is capped
 and `tests/jobs/test_dbos_internals.py` compares them with the installed version.

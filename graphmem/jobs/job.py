@@ -41,7 +41,7 @@ class JobAction(BaseModel):
 
 
 class JobOutcome(BaseModel):
-    """What a handler returns: the job is done, or skipped for a reason."""
+    """The result of a handler: the job is done, or skipped for a reason."""
 
     model_config = ConfigDict(frozen=True)
 

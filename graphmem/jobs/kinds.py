@@ -1,4 +1,4 @@
-"""What a job consists of: its kind, its payload, and the steps of its handler, whose results outlive the process."""
+"""Job kinds, their payloads, and the steps of their handlers; results of steps outlive the process."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class JobInterrupted(BaseException):
 
 
 class WaitCause(StrEnum):
-    """What a job waits for; the value is the attribute of the job that counts how often it has.
+    """Why a job waits; the value is the job's attribute that counts these waits.
 
     A job that waits for its time takes its place in its queue at that time: those queued meanwhile go first.
     """
@@ -131,7 +131,7 @@ class Steps:
         self.retry_count = 0
         """How many tries were repetitions."""
         self.receipt = Receipt()
-        """What the finished steps cost whose results have a receipt, for a job that fails."""
+        """The cost of the finished steps whose results have a receipt, for a job that fails."""
         self._record = record
         self._retry_delays = retry_delays
         self._find_wait = find_wait
@@ -228,7 +228,7 @@ SYSTEM_PARTITION = "_system:"
 
 
 class JobPayload(BaseModel):
-    """What a job is asked to do, stored as JSON; fields that a version does not know are ignored."""
+    """The input of a job, stored as JSON; fields unknown to a version are ignored."""
 
     model_config = ConfigDict(frozen=True)
 

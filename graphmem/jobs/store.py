@@ -82,7 +82,7 @@ def _failure_message(status: WorkflowStatus) -> str | None:
 
 
 _FULL_DISK = ("disk is full", "no space left on device")
-"""What SQLite and Postgres say when their disk is full, in lower case."""
+"""Error texts of SQLite and Postgres when the disk is full, in lower case."""
 
 _FULL_DISK_CODES = ("53100", "SQLITE_FULL")
 """How they say it in codes, whatever the language of their messages."""

@@ -224,7 +224,7 @@ class WorkerOptions:
 
 @dataclass(slots=True)
 class WorkerContext:
-    """What the parts of a worker share; `threads` record the results of steps."""
+    """State shared by the parts of a worker; `threads` record the results of steps."""
 
     store: JobStore
     registry: WorkerRegistry

@@ -143,7 +143,7 @@ class DeclaredTypes(DeclaredTypesIn):
 # What they demand: known names, and attributes that fit their JSON Schema
 
 HOW_TO_DECLARE = "an admin declares it with PUT /v1/admin/types or `graphmem types set`"
-"""What to do about a type that is not known."""
+"""Next step for an unknown type."""
 
 MAX_QUOTED_SCHEMA = 200
 """Characters that an error quotes of the part of a schema that is not satisfied."""

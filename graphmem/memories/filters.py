@@ -284,7 +284,7 @@ class AsOfQuery(BaseModel):
 
 
 _METADATA = "metadata."
-"""What the name of a query parameter begins with if it is a filter on metadata."""
+"""The prefix of query parameters that filter on metadata."""
 
 
 class SortOrder(StrEnum):
@@ -362,7 +362,7 @@ def _split_pair(entry: object) -> tuple[str, str]:
 
 
 class ListFilters(QueryStringFilters, SpacesInQueryString):
-    """Which memories to list and in which order."""
+    """The memories to list, and their order."""
 
     keyword: NonBlankText | None = Field(None, max_length=500, description="Only statements that contain this text.")
     sort: SortOrder = SortOrder.NEWEST

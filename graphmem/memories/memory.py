@@ -97,7 +97,7 @@ MAX_CONTENT_LENGTH = 8000
 
 
 class MemoryType(StrEnum):
-    """What kind of statement a memory is."""
+    """The kind of statement of a memory."""
 
     PREFERENCE = "preference"
     FACT = "fact"
@@ -522,7 +522,7 @@ class MemoryVersion(Memory):
 
 
 class SaveAction(StrEnum):
-    """What a save did with a statement."""
+    """The effect of a save."""
 
     INSERT = "insert"
     REINFORCE = "reinforce"

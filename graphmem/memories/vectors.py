@@ -42,7 +42,7 @@ MAX_VECTORS = 20_000
 """Most vectors that are kept, those used last; 20,000 of 384 numbers take some 35 MB."""
 
 VectorKind = Literal["facts", "messages"]
-"""What a vector is of."""
+"""The kind of text that a vector represents."""
 
 _QUERIES: Mapping[VectorKind, str] = {"facts": "vectors.load_facts", "messages": "vectors.load_messages"}
 

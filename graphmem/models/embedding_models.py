@@ -1,4 +1,4 @@
-"""Which embedding model the vectors of a database are of, and which text of a message they are made from."""
+"""The embedding model of a database's vectors, and the text of a message that is embedded."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from graphmem.text.added_texts import escape_tags
 
 
 class Receipt(BaseModel):
-    """What model calls or a whole job cost; `seconds` of a job are those from its last start to its end.
+    """The cost of model calls or of a whole job; `seconds` of a job count from its last start to its end.
 
     Tokens are estimated at four characters each where the server does not count them.
     """

@@ -161,7 +161,7 @@ _ALREADY_EXISTS_CODES = {
 """Error codes of a schema statement whose index or constraint exists."""
 
 _COMMITS_BATCHES = "IN TRANSACTIONS"
-"""What a statement contains that commits the batches of a subquery one by one."""
+"""The part of a statement that commits the batches of a subquery one by one."""
 
 MAX_CONNECTIONS = 64
 """Connections of one process to Neo4j."""

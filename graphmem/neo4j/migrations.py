@@ -247,7 +247,7 @@ def pending_migrations(known: Sequence[Migration], applied: Mapping[int, Applied
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """What a database lacks for this version, or has beyond it.
+    """Migrations that a database lacks for this version, or has beyond it.
 
     `version` is that of the database, 0 without a schema, `known_version` that of this process. While the pending
     migrations run and after them, processes of schema version `compatible_with` and later go on working.

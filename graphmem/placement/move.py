@@ -47,7 +47,7 @@ GROUPS_AT_ONCE = 8
 T = TypeVar("T")
 
 Key = tuple[Any, ...]
-"""What identifies an element in every graph."""
+"""The identity of an element in every graph."""
 
 
 class _Element(NamedTuple):
@@ -70,7 +70,7 @@ class _Link(NamedTuple):
 
 @dataclass(slots=True)
 class _Listing:
-    """What one graph has of a group, or of the tenant as a whole."""
+    """The elements of a group, or of the tenant as a whole, in one graph."""
 
     nodes: dict[Key, _Element]
     facts: dict[Key, _Element]

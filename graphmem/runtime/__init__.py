@@ -1,1 +1,1 @@
-"""What every other package stands on: settings, errors, times, logs, metrics, retries and files."""
+"""The foundation of all other packages: settings, errors, times, logs, metrics, retries and files."""

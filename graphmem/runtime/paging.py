@@ -89,7 +89,7 @@ PageLimit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)]
 
 
 class PageQuery(BaseModel):
-    """Which page of a list to return."""
+    """The page of a list to return."""
 
     limit: PageLimit = 50
     cursor: str | None = Field(None, max_length=2000)

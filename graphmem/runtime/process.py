@@ -1,4 +1,4 @@
-"""What graphmem does to the process that it runs in: to its own, and as a library to that of its caller."""
+"""Process-wide settings: for graphmem's own processes, and for a process that uses it as a library."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _M_ARENA_MAX = -8
 def prepare_server() -> None:
     """Prepare a server process, before it imports the application and starts threads.
 
-    Call it only in graphmem's own processes. No garbage is collected until `freeze_startup_objects`: imports create half
-    a million objects that stay, and collections in between take a fifth of the start.
+    Call it only in graphmem's own processes. No garbage is collected until `freeze_startup_objects`: imports create
+    half a million objects that stay, and collections in between take a fifth of the start.
     """
     gc.disable()
     if (libc := _glibc()) is not None:

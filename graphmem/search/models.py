@@ -116,7 +116,7 @@ SourceName = Literal["memory", "database"]
 
 
 class Explanation(BaseModel):
-    """What a score and a place in the order come from.
+    """How a score and a rank came about.
 
     `source` is where the candidates come from: a copy of the user in memory, or the database.
     `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
@@ -309,7 +309,7 @@ MAX_GRAPH_DEPTH = 3
 
 
 class EntityListQuery(PageQuery, SpacesInQueryString):
-    """Which entities to list."""
+    """The entities to list."""
 
     query: str | None = Field(None, max_length=300, description="Part of a name or alias.")
     type: EntityType | None = Field(None, max_length=64, description="Kind of the entities.")
@@ -324,7 +324,7 @@ class LookupQuery(QueryStringFilters, SpacesInQueryString):
 
 
 class EntityMemoriesQuery(AsOfQuery, SpacesInQueryString):
-    """Which memories of an entity to list."""
+    """The memories of an entity to list."""
 
     limit: PageLimit = 50
     include_superseded: bool = False

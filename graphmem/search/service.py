@@ -1,4 +1,4 @@
-"""What callers ask of search: memories, messages, entities with their profiles, and the graph around an entity."""
+"""Search operations for callers: memories, messages, entities with their profiles, and the graph around an entity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all detectors of secrets share: classes, findings, words, and the undoing of disguises.
+"""Common parts of the secret detectors: classes, findings, words, and the undoing of disguises.
 
 A table is a list, a key its language, a value alternatives of a regular expression separated by `|`, on any number of
 lines. Whoever adds a language adds keys, and sentences to `tests/secrets/secret_sentences.yaml`.

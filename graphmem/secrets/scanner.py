@@ -262,7 +262,7 @@ _NAMES: dict[SecretClass, str] = {
     "phone": "telephone numbers",
     "street_address": "street addresses",
 }
-"""What prompts call the classes of secrets."""
+"""Names of the secret classes in prompts."""
 
 
 def make_redactor(allowed: Set[SecretClass]) -> Redactor:

@@ -28,7 +28,7 @@ def _check_user_ids(users: list[str]) -> list[str]:
 
 
 class KeyRole(StrEnum):
-    """What a key permits: an agent reads and writes, an analyst reads, an admin does everything in its tenant."""
+    """The permissions of a key: an agent reads and writes, an analyst reads, an admin does everything in its tenant."""
 
     AGENT = "agent"
     ANALYST = "analyst"
@@ -73,7 +73,7 @@ class ApiKey(BaseModel):
 
     @property
     def changes_as(self) -> StatedKind | None:
-        """Whose word the changes are that the caller makes of memories; None for an admin, who may change any."""
+        """The source of the caller's changes to memories; None for an admin, who may change any."""
         return None if self.is_admin else self.source_kind
 
     @property
@@ -115,16 +115,16 @@ class CreatedApiKey(ApiKey):
 
 
 KEY_PREFIX = "gm_"
-"""What every API key begins with."""
+"""The prefix of every API key."""
 
 KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
 """An API key in a text."""
 
 COMMAND_LINE = "cli"
-"""Who commands act as: the id of their key."""
+"""The actor of commands: the id of their key."""
 
 LIBRARY = "python"
-"""Who a program acts as that uses graphmem in its own process and names no other actor."""
+"""The actor of a program that uses graphmem in its own process and names no other."""
 
 
 def parse_bearer_token(authorization: str | None) -> str:

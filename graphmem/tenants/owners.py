@@ -26,7 +26,7 @@ GLOBAL_SUBJECT_NAME = "everyone"
 """Name of the entity that a global memory is about when it names no subject."""
 
 SPACE_PREFIX = " "
-"""What the user id of a space begins with: no user's id has space around it."""
+"""The prefix of a space's user id: no user's id begins with white space."""
 
 _TENANT_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
 
@@ -171,7 +171,7 @@ class UserSummary(BaseModel):
 
 
 class UserListQuery(PageQuery):
-    """Which users to list."""
+    """The users to list."""
 
     query: str | None = Field(None, max_length=255, description="Part of a user id, in any case.")
 

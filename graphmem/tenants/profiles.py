@@ -127,7 +127,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 
 class ProductRules(_ProfilePart):
-    """What a product derives from conversations besides what every assistant does."""
+    """What a product derives from conversations in addition to a general assistant."""
 
     name: str
     topic_tags: frozenset[str] = Field(frozenset(), description="The tags that label a session; none: any tag does.")
@@ -157,7 +157,7 @@ class ProductRules(_ProfilePart):
 
     @cached_property
     def amount_context_patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        """What an amount may be about, each with the pattern of its words."""
+        """Subjects of an amount, each with a pattern for its words."""
         return [(name, compile_words(all_words(words))) for name, words in self.amount_contexts.items()]
 
     def session_tags(self, tags: Iterable[str]) -> list[str]:

@@ -19,7 +19,7 @@ from graphmem.tenants.trust import StatedKind, TrustOrder, parse_order
 
 
 class SpaceRole(StrEnum):
-    """What a member of a space may do; each role includes the ones before it."""
+    """The rights of a member of a space; each role includes the ones before it."""
 
     READER = "reader"
     WRITER = "writer"
@@ -124,7 +124,7 @@ MAX_ABOUT_LENGTH = 500
 
 
 class MemberKind(StrEnum):
-    """What a member of a space is."""
+    """The kind of a space's member."""
 
     USER = "user"
     KEY = "key"
@@ -178,7 +178,7 @@ class SpaceRoleIn(RequestBody):
 
 
 class MemberQuery(BaseModel):
-    """What an id in the address of a member is."""
+    """The kind of id in the address of a member."""
 
     kind: MemberKind | None = Field(
         None,
@@ -201,7 +201,7 @@ class Space(BaseModel):
 
 
 class GroupState(NamedTuple):
-    """What reads need to know of a group first, in the order of the query `users.get_states`.
+    """The state of a group that reads need first, in the order of the query `users.get_states`.
 
     No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
     `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
@@ -319,7 +319,7 @@ class ReadScope:
 
 
 Reader = Owner | ReadScope
-"""Whose memory a read covers: an owner stands for its own and the tenant's; a scope may hold spaces as well."""
+"""The memory that a read covers: an owner for its own and the tenant's, or a scope, which may include spaces."""
 
 
 def scope_of(reader: Reader) -> ReadScope:

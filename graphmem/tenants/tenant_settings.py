@@ -1,4 +1,4 @@
-"""What each tenant sets, in the graph: its instructions, which prompts show, and its order of trust."""
+"""Settings of a tenant in the graph: the instructions shown in prompts, and the order of trust."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ StatedKind = Literal["user", "operator", "import", "document", "assistant", "too
 """The sources that a statement can have: those that an order of trust ranks."""
 
 SourceKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web", "consolidation"]
-"""Whose word a memory is; `consolidation`: graphmem derived it from other memories or from a conversation."""
+"""The source of a memory; `consolidation`: graphmem derived it from other memories or from a conversation."""
 
 KindT = TypeVar("KindT", bound=SourceKind)
 
@@ -34,11 +34,11 @@ TEXT_OF_OTHERS: frozenset[SourceKind] = frozenset({"document", "tool", "web"})
 
 
 QUOTED_AS = {"document": "a document", "tool": "a tool", "web": "a web page"}
-"""What is quoted with text of others in place of a speaker."""
+"""Attributions of quoted third-party text without a speaker."""
 
 
 class Effect(Enum):
-    """What a write can do to something that another source stated."""
+    """The effect of a write on something that another source stated."""
 
     END = auto()
     """It ends or replaces it, or says otherwise of the time for which it holds."""
@@ -59,7 +59,7 @@ class Effect(Enum):
 
 
 class Verdict(Enum):
-    """What becomes of a write: it is applied, stored as contested, or refused."""
+    """The outcome of a write: applied, stored as contested, or refused."""
 
     APPLY = auto()
     CONTEST = auto()

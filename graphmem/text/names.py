@@ -104,7 +104,7 @@ _LETTER_OR_DIGIT = rf"[^\W_{UNSPACED_SCRIPTS}]"
 _TOKEN = re.compile(rf"[{UNSPACED_SCRIPTS}]+|{_LETTER_OR_DIGIT}+(?:[-._/]{_LETTER_OR_DIGIT}+)*")
 _DIGITS = re.compile(r"\d+")
 _JOINT = re.compile(r"(?<=[^\W\d_])[-._/](?=\d)|(?<=\d)[-._/](?=[^\W\d_])")
-"""What stands between letters and digits of an identifier in one spelling and not in another: ASR-1603, ASR1603."""
+"""Separators between letters and digits of an identifier that some spellings omit: ASR-1603, ASR1603."""
 
 _YEAR = re.compile(r"(?:19|20)\d\d")
 

@@ -72,7 +72,7 @@ class WordLists:
     """Words that deny a statement or say that it has ended."""
 
     user_words: frozenset[str] = frozenset()
-    """What statements call the user who has no name in them."""
+    """Words for an unnamed user in statements."""
 
     articles: frozenset[str] = frozenset()
     """Articles, which a merged statement may have or not."""

@@ -147,10 +147,10 @@ class _HashedReader(io.RawIOBase):
 
 
 _PARTS = ("neo4j/data", "neo4j/password", SQLITE_FILE, RECEIPT_KEY_FILE)
-"""What a backup contains of a data folder, where it is there: files, and folders with all their files."""
+"""Files and whole folders of a data folder that a backup contains if they exist."""
 
 _WITHOUT_DATABASE = ("neo4j/data", SQLITE_FILE)
-"""What a folder must not contain for a backup to be restored into it."""
+"""Files that a folder must not contain when a backup is restored into it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,7 +47,7 @@ class ExportSource(Protocol):
 
     @property
     def head(self) -> ExportHead:
-        """What precedes the entries."""
+        """The header."""
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:
         """Yield every entry with its place in its section; raise InvalidInput for one that is not valid."""

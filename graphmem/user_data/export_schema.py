@@ -538,7 +538,7 @@ class ExportedRecord(ExportedNode):
 
     @property
     def identity(self) -> Identity:
-        """What identifies the record among those of its user."""
+        """Its identity among the records of its user."""
         return record_identity(RecordLabel(self.labels[0]), self.properties)
 
     @property
@@ -605,7 +605,7 @@ _RECORDS: Mapping[RecordLabel, str] = {
     RecordLabel.SESSION: "A session.",
     RecordLabel.SESSION_ARCHIVE: "The summary that replaced the first messages of a session.",
 }
-"""What a record is, by its label."""
+"""The kind of a record, by its label."""
 
 
 def _record_model(label: RecordLabel) -> type[ExportedRecord]:
@@ -645,7 +645,7 @@ ENTRY_TYPES: Mapping[Section, TypeAdapter[Any]] = {
     "records": TypeAdapter(AnyRecord),
     "links": TypeAdapter(ExportedLink),
 }
-"""What the entries of each section are validated by."""
+"""The models that validate the entries of each section."""
 
 
 class EmbeddingInfo(ExportModel):
@@ -665,7 +665,7 @@ EXPORT_SCHEMA_VERSION: Final = "1.1"
 
 
 class ExportHead(ExportModel):
-    """What precedes the entries of an export."""
+    """The header of an export."""
 
     format: Literal["graphmem-export"] = "graphmem-export"
     schema_version: Literal["1.1"] = EXPORT_SCHEMA_VERSION
@@ -684,7 +684,7 @@ class UserExport(ExportHead):
 
     @property
     def head(self) -> ExportHead:
-        """What precedes the entries."""
+        """The header."""
         return self
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:

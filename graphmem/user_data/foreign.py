@@ -374,7 +374,7 @@ def _derive_session_id(messages: list[Any]) -> str:
 _NON_TAG_CHARS = re.compile(r"[^\w:./-]+")
 
 _COMPUTED_BY_MEM0 = frozenset({"hash", "score"})
-"""What mem0 computes from the text of a memory, or for a search."""
+"""Values that mem0 computes from the text of a memory, or for a search."""
 
 
 class _Mem0Memory(BaseModel):

@@ -1,4 +1,4 @@
-"""What an import of an export writes: its source, its checks, and which entries and ids the user has. Pure."""
+"""The plan of an import: its source, its checks, and the entries and ids that the user already has. Pure."""
 
 from __future__ import annotations
 
@@ -368,7 +368,7 @@ class FirstVersion:
 
 @dataclass(frozen=True, slots=True)
 class ExistingData:
-    """What the user has before the import."""
+    """The user's data before the import."""
 
     entities: Mapping[str, ExistingNode]
     """By name key, and by the key of an alias that is of one entity alone, other than the user's own."""
@@ -400,7 +400,7 @@ class ExistingData:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """Which entries stay as they are, and which ids are replaced."""
+    """The entries that stay as they are, and the ids that are replaced."""
 
     ids: dict[str, str] = field(default_factory=dict)
     known_nodes: dict[str, str] = field(default_factory=dict)
@@ -721,7 +721,7 @@ class ClaimedExport:
 
     @property
     def head(self) -> ExportHead:
-        """What precedes the entries."""
+        """The header."""
         return self.source.head
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:

@@ -1,4 +1,4 @@
-"""What export, import and erasure take and return: formats, imported statements, results, signed receipts."""
+"""Models of export, import and erasure: formats, imported statements, results, signed receipts."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ class ErasureReceipt(BaseModel):
 
 
 class ErasureResult(BaseModel):
-    """What was erased of a user, counted by kind, how many items are left, and a receipt if there are none."""
+    """The erased items of a user by kind, the number of items left, and a receipt if there are none."""
 
     erased: dict[str, int]
     residue: int
@@ -265,7 +265,7 @@ ExportFormat = Literal["json", "yaml"]
 
 
 ExportView = Literal["full", "records"]
-"""What an export contains: everything without loss, or the current memories as records to read and edit."""
+"""The content of an export: everything without loss, or the current memories as records to read and edit."""
 
 
 class ExportQuery(SpaceQuery):

@@ -38,7 +38,7 @@ from graphmem_api.openapi import openapi_problem
 router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
 
 OPENAI_PATH, ANTHROPIC_PATH = "/openai/v1", "/anthropic/v1"
-"""What clients of the providers are given as their base URL: the second one without its `/v1`."""
+"""Base URLs for clients of the providers: the second one without its `/v1`."""
 
 _THREADED_BYTES = 256 * 1024
 """Bodies from this size on, in bytes, are parsed and written in a thread, so that other requests go on."""

@@ -1,4 +1,4 @@
-"""What admins set for their tenant: keys, instructions, trust, declared types, graphs, webhooks; and its quarantine."""
+"""Tenant administration: keys, instructions, trust, declared types, graphs, webhooks and the quarantine."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def check_search(top_k: object, threshold: object) -> None:
 
 
 class Mem0Operations:
-    """What mem0's methods do, in the form of their results. Methods raise ValueError where mem0 does."""
+    """mem0's methods with its result shapes. They raise ValueError where mem0 does."""
 
     def __init__(self, client: AsyncClient) -> None:
         self._client = client

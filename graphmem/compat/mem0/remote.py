@@ -319,7 +319,7 @@ _INSTEAD = {
     "delete_webhook": "`graphmem webhooks remove`",
     "chat": "`graphmem ask`",
 }
-"""What graphmem has in the place of methods that these classes do not have."""
+"""graphmem's replacements for methods that these classes lack."""
 
 
 def _raise_missing(kind: str, name: str) -> NoReturn:

@@ -24,7 +24,7 @@ KEYWORDS = "keywords"
 """The field of a filter that stands for the words of a memory, in any case."""
 
 _ITEM_FIELDS = {*ID_FIELDS, "id", "memory", "actor_id", "role", "created_at", "updated_at", "categories"} | {KEYWORDS}
-"""What is a field of a result; every other key of a filter is one of its metadata."""
+"""Fields of a result; every other key of a filter refers to its metadata."""
 
 _TIME_FIELDS = {"created_at", "updated_at"}
 
@@ -222,7 +222,7 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
     "contains": lambda value, operand: operand in value,
     "icontains": lambda value, operand: str(operand).casefold() in str(value).casefold(),
 }
-"""What a value and an operand are compared by."""
+"""Comparison operators."""
 
 
 LABELS = (*ID_FIELDS[1:], "actor_id", "role")

@@ -1,4 +1,4 @@
-"""What the embedded Neo4j runs on: locked jars and a Java runtime, with its arguments."""
+"""The runtime of the embedded Neo4j: locked jars, a Java runtime, and its arguments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ACCESS_OPTIONS = (
     *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED_PACKAGES),
     "--enable-native-access=ALL-UNNAMED",
 )
-"""What Neo4j may access of Java."""
+"""Java internals that Neo4j may access."""
 
 _JVM_LOCATIONS = (("/usr/lib/jvm", "*/bin/java"), ("/Library/Java/JavaVirtualMachines", "*/Contents/Home/bin/java"))
 """Folders of installed runtimes on Linux and macOS, with the pattern of their executables."""

@@ -1,4 +1,4 @@
-"""Which users are in memory: copies are loaded in the background, brought up to date by reads, and dropped by size.
+"""The copies of active users in memory: loaded in the background, updated by reads, and dropped by size.
 
 A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write. That
 read waits for the copy of a small group, which one query returns; of a larger one it asks the database. A read brings
