@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import ConversationContext, Message, MessageRole, RunMessage
+from graphmem.conversations.session import Message, MessageRole, RunMessage
+from graphmem.conversations.stored import ConversationContext
 from graphmem.ingestion.answers import (
     Addressee,
     Candidate,
