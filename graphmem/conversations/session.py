@@ -1,4 +1,4 @@
-"""Sessions and their messages: as callers send and get them, in the shapes of other APIs, and as nodes. Pure."""
+"""Sessions and their messages: as callers send and get them, and in the shapes of other APIs. Pure."""
 
 from __future__ import annotations
 

@@ -27,8 +27,8 @@ from graphmem.ingestion.answers import (
     read_screenings,
     render_declared_types,
 )
-from graphmem.ingestion.candidates import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.jobs import MemoryAction, shorten_reason
+from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     WEEKDAY_NAMES,

@@ -23,10 +23,11 @@ from graphmem.memories.entity import (
 )
 from graphmem.memories.entity_store import EntityStore, ResolvedEntities
 from graphmem.memories.fact import TYPE_PREDICATES, Fact, fact_from_row, fact_to_properties, memory_from_fact
-from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome, find_new_fields
+from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutcome
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.names import NamedEntities, name_keys_in
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
+from graphmem.memories.repetitions import find_new_fields
 from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import Row, pack_vector, unpack_vector
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS
