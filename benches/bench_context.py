@@ -19,7 +19,8 @@ from datetime import UTC, datetime, timedelta
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import Components
 from graphmem.context.models import ContextRequest
-from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory
 from graphmem.runtime import process

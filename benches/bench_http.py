@@ -210,7 +210,8 @@ class HttpBenchmark:
         options = self._options
         run = f"{verb.key}-{agents}-{self._nonce}"
         prefix = self._folder / run
-        plan = plan.model_copy(update={"run": run, "verb": verb.key, "warm_up_seconds": options.warm_up})
+        warm_up = options.warm_up if verb.warms_up else 0.0
+        plan = plan.model_copy(update={"run": run, "verb": verb.key, "warm_up_seconds": warm_up})
         plan_file, samples_file = prefix.with_suffix(".plan.json"), prefix.with_suffix(".samples.json")
         plan_file.write_text(plan.model_dump_json(), "utf-8")
         environment = {
@@ -219,8 +220,7 @@ class HttpBenchmark:
             "GRAPHMEM_BENCH_SAMPLES": str(samples_file),
         }
         await wait_until_idle(plan.pids.values())
-        seconds = options.warm_up + options.seconds
-        await run_locust(AGENTS_FILE, agents, seconds, environment, spawn_rate=agents)
+        await run_locust(AGENTS_FILE, agents, warm_up + options.seconds, environment, spawn_rate=agents)
         samples = json.loads(samples_file.read_text("utf-8"))
         return HttpResult(verb, agents, **samples)
 

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, PreparedMessage
+from graphmem.conversations.session import MessageIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, MemorySourceIn

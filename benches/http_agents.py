@@ -100,7 +100,10 @@ class Agent(FastHttpUser):
 @events.test_start.add_listener
 def end_warm_up_later(**_: object) -> None:
     """Begin to count after the warm-up."""
-    gevent.spawn_later(PLAN.warm_up_seconds, measurement.start)
+    if PLAN.warm_up_seconds:
+        gevent.spawn_later(PLAN.warm_up_seconds, measurement.start)
+    else:
+        measurement.start()
 
 
 @events.request.add_listener

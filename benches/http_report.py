@@ -113,7 +113,7 @@ def _cells(result: HttpResult, previous: PreviousFigures) -> list[str]:
     return [
         result.verb.title,
         str(result.agents),
-        " / ".join(show(name) for name in QUANTILES) if figures else "no request succeeded",
+        " / ".join(show(name) for name in QUANTILES) if figures else _why_none(result),
         show("requests_per_s"),
         written,
         " + ".join(show(f"cpu_ms_{name}") for name in result.cpu_seconds) if figures else "",
@@ -122,6 +122,10 @@ def _cells(result: HttpResult, previous: PreviousFigures) -> list[str]:
         _show_before(previous.find_http(result.verb.key, result.agents), result),
         _show_goal(result),
     ]
+
+
+def _why_none(result: HttpResult) -> str:
+    return "no request succeeded" if result.failures else "no request ended in time"
 
 
 def _show_before(before: PreviousHttp | None, result: HttpResult) -> str:

@@ -65,7 +65,8 @@ RequestMaker = Callable[[LoadPlan, int], Iterator[PlannedRequest]]
 class Verb:
     """One kind of request; `peer` names Graphiti's counterpart, and `size` the users without which it is left out.
 
-    A request writes `units` of `unit`. `most` and `least` are goals, by figure.
+    A request writes `units` of `unit`. `most` and `least` are goals, by figure. One that may take longer than a warm-up
+    has none: an agent's first request would end after it, and its second one after the measurement.
     """
 
     key: str
@@ -75,6 +76,7 @@ class Verb:
     units: int = 1
     unit: str = ""
     peer: bool = False
+    warms_up: bool = True
     most_agents: int | None = None
     most: Mapping[str, float] = field(default_factory=dict)
     least: Mapping[str, float] = field(default_factory=dict)
@@ -209,6 +211,7 @@ def make_verbs(facts_of: Mapping[str, int]) -> list[Verb]:
             size,
             units=facts,
             unit="facts",
+            warms_up=False,
             most_agents=1 if size == "big" else None,
             least={"units_per_s": 5000},
         )

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-STOP_SECONDS = 60
+STOP_SECONDS = 300
 """Seconds that requests in progress have to end after the time of a run."""
 
 

@@ -11,7 +11,8 @@ from graphmem.app.components import Components, ConsolidationComponents, Retriev
 from graphmem.app.health import ReadinessCheck, StorageMeter, Sweep, WarmUp, attempt
 from graphmem.ask.service import AskService
 from graphmem.changes.feed import ChangeStore
-from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookSender, WebhookService, WebhookStore
+from graphmem.changes.sending import WebhookSender
+from graphmem.changes.webhooks import WATCH_SECONDS, WebhookDelivery, WebhookService, WebhookStore
 from graphmem.chats.service import ChatService, UpstreamService
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_store import RunStore

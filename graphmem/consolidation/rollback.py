@@ -26,7 +26,7 @@ from graphmem.consolidation.run_store import RunStore, RunUpdate
 from graphmem.memories import snapshot_store
 from graphmem.memories.fact import fact_from_row
 from graphmem.memories.fact_store import FactStore
-from graphmem.memories.ledger import Ledger, describe_rival, find_rival
+from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import MemoryType
 from graphmem.memories.saving import FactLoader
 from graphmem.memories.snapshot import (
@@ -40,6 +40,7 @@ from graphmem.memories.snapshot import (
     to_stored_lists,
 )
 from graphmem.memories.snapshot_store import ChangeRecorder
+from graphmem.memories.timeline import describe_rival, find_rival
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Conflict, Gone
 from graphmem.runtime.times import MICROSECOND, Clock

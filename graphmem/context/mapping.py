@@ -27,7 +27,8 @@ from graphmem.context.models import (
     verdict_for_score,
 )
 from graphmem.conversations.episode_store import session_from_columns
-from graphmem.conversations.session import Message, message_from_columns, message_from_node
+from graphmem.conversations.session import Message
+from graphmem.conversations.stored import message_from_columns, message_from_node
 from graphmem.memories.fact import memory_from_columns
 from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import to_json

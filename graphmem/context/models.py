@@ -10,12 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, model_validator
 
-from graphmem.conversations.session import (
-    EntityValue,
-    Message,
-    MessageRole,
-    Session,
-)
+from graphmem.conversations.session import EntityValue, Message, MessageRole, Session
 from graphmem.memories.entity import EntityProfile
 from graphmem.memories.filters import TagFilter
 from graphmem.memories.memory import Memory

@@ -40,7 +40,8 @@ from graphmem.context.models import (
     RatedInteraction,
     UserTurn,
 )
-from graphmem.conversations.session import MessageRole, Session, message_from_node
+from graphmem.conversations.session import MessageRole, Session
+from graphmem.conversations.stored import message_from_node
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.filters import FactFilters, known_at_or_now
 from graphmem.memories.memory import Memory, Scope

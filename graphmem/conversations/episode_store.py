@@ -12,22 +12,24 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from graphmem.conversations.session import (
-    AppendResult,
-    BatchFingerprint,
-    ConversationContext,
     Message,
     MessageIn,
-    PendingJob,
-    PendingMessages,
-    PreparedMessage,
     RunMessage,
     Session,
     SessionArchive,
     SessionIn,
     SessionKind,
+    require_conversation,
+)
+from graphmem.conversations.stored import (
+    AppendResult,
+    BatchFingerprint,
+    ConversationContext,
+    PendingJob,
+    PendingMessages,
+    PreparedMessage,
     message_from_columns,
     message_to_properties,
-    require_conversation,
 )
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row
@@ -175,6 +177,8 @@ async def _ids_in_session(
 ) -> list[str]:
     rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=[session_id])
     count = rows[0]["message_count"] if rows else 0
+    if count < size:
+        return fingerprint.message_ids(str(count))
     earlier = fingerprint.message_ids(str(count - size))
     stored = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=earlier)
     if len(stored) == size and all(row["created_at"] >= oldest for row in stored):

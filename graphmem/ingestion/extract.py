@@ -11,7 +11,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import ConversationContext, Message, MessageRole, RunMessage
+from graphmem.conversations.session import Message, MessageRole, RunMessage
+from graphmem.conversations.stored import ConversationContext
 from graphmem.ingestion.answers import (
     Addressee,
     Candidate,
@@ -26,8 +27,8 @@ from graphmem.ingestion.answers import (
     read_screenings,
     render_declared_types,
 )
-from graphmem.ingestion.candidates import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.jobs import MemoryAction, shorten_reason
+from graphmem.ingestion.screening import find_foreign_lines, render_foreign_lines
 from graphmem.ingestion.transcript import (
     EARLIER_MESSAGES,
     WEEKDAY_NAMES,

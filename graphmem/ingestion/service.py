@@ -16,9 +16,6 @@ from graphmem.conversations.session import (
     MessageIn,
     MessagesAccepted,
     MessagesIn,
-    PendingJob,
-    PendingMessages,
-    PreparedMessage,
     Session,
     SessionArchive,
     SessionIn,
@@ -27,6 +24,7 @@ from graphmem.conversations.session import (
     require_conversation,
     with_author,
 )
+from graphmem.conversations.stored import PendingJob, PendingMessages, PreparedMessage
 from graphmem.ingestion.jobs import (
     CLOSING_JOB,
     EMBEDDING_JOB,
@@ -133,11 +131,13 @@ class Inbox:
         batch again changes nothing when its messages have ids, or when it comes with the same `request`.
         """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
-        redacted = await read_text(
-            sum(len(message.content) for message in batch.messages),
-            lambda: [redact(message.content) for message in batch.messages],
+        redacted, vectors = await asyncio.gather(  # in different threads
+            read_text(
+                sum(len(message.content) for message in batch.messages),
+                lambda: [redact(message.content) for message in batch.messages],
+            ),
+            self._embed_in_time(batch.messages),
         )
-        vectors = await self._embed_in_time(batch.messages)
         vector_of_each: Sequence[Vector | None] = vectors or [None] * len(redacted)
         messages = [
             PreparedMessage(message, vector, text if text != message.content else None, author, sent_as)

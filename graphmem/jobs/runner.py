@@ -16,8 +16,9 @@ from typing import Any, TypeVar, TypeVarTuple
 
 from graphmem.jobs.job import Job, JobListQuery, JobStatus
 from graphmem.jobs.kinds import JobHandler, JobKind, JobPayload, ScheduledPayload
+from graphmem.jobs.registry import WorkerRegistry
 from graphmem.jobs.store import JOB_QUEUE, JobStore
-from graphmem.jobs.worker import Worker, WorkerOptions, WorkerRegistry
+from graphmem.jobs.worker import Worker, WorkerOptions
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, DatabaseUnavailable, InvalidInput, JobStoreUnavailable, NotFound
 from graphmem.runtime.metrics import JOBS_UNFINISHED, OLDEST_QUEUED_JOB_SECONDS

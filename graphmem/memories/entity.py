@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter
 
 from graphmem.neo4j.schema import RESERVED_LABELS
-from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText, Vector, name_key, to_json
+from graphmem.runtime.field_types import EntityName, Metadata, NonBlankText, name_key, to_json
 from graphmem.runtime.times import MAX_TIME, from_micros, parse_times
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
@@ -365,14 +365,14 @@ def named_entity_from_node(stored: Mapping[str, Any]) -> NamedEntity:
 def new_entity_properties(
     owner: Owner,
     entity: EntityIn,
-    vector: Vector | None,
+    vector: object,
     now: datetime,
     *,
     entity_id: str | None = None,
     is_user: bool = False,
     source_kind: SourceKind = "user",
 ) -> dict[str, Any]:
-    """Return the properties of a new entity node; without `entity_id` it gets a random one."""
+    """Return the properties of a new entity node, `vector` as it is; without `entity_id` it gets a random one."""
     kind = entity.type or DEFAULT_ENTITY_TYPE
     details = [NAME, *([TYPE] if kind != DEFAULT_ENTITY_TYPE else []), *map(attribute_detail, entity.attributes)]
     return {

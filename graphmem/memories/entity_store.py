@@ -22,7 +22,7 @@ from graphmem.memories.entity import (
     read_detail_sources,
 )
 from graphmem.neo4j.driver import Graph, Transaction
-from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.driver_values import Row, pack_vector
 from graphmem.runtime.errors import NotFound
 from graphmem.runtime.field_types import Vector, deduplicate, name_key
 from graphmem.runtime.paging import take_page
@@ -89,7 +89,7 @@ class EntityStore:
                     requested[key] = requested[key].model_copy(update={"name": member, "type": PERSON_TYPE})
         new = {
             key: new_entity_properties(
-                owner, entity, vectors.get(key), now, is_user=key == own_key, source_kind=using[key]
+                owner, entity, pack_vector(vectors.get(key)), now, is_user=key == own_key, source_kind=using[key]
             )
             for key, entity in requested.items()
             if key not in stored

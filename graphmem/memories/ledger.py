@@ -13,21 +13,19 @@ from datetime import datetime
 from typing import Any
 
 from graphmem.memories.fact import (
-    MAX_CONFIDENCE,
-    MAX_SEARCH_TEXT,
     TYPE_PREDICATES,
     Fact,
     ImportProvenance,
-    apply_reinforcement,
     changes_of_patch,
-    join_sources,
 )
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
-from graphmem.memories.version_log import VersionLog, ensure_mutable, without_end
+from graphmem.memories.repetitions import find_new_details, reinforced
+from graphmem.memories.timeline import REVERTED_REASON, Timeline, is_ended_by_start, refuse_rivals
+from graphmem.memories.version_log import without_end
 from graphmem.runtime.errors import Conflict, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
-from graphmem.runtime.times import MICROSECOND, MIN_TIME
-from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder, Verdict
+from graphmem.runtime.times import MICROSECOND
+from graphmem.tenants.trust import CONSOLIDATION, Effect, SourceKind, Verdict
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
@@ -41,17 +39,11 @@ REWRITTEN_REASON = "rewritten"
 RESTATED_REASON = "stated again"
 """The end reason of a version whose statement was repeated with something new."""
 
-REVERTED_REASON = "reverted"
-"""The end reason of a memory that a revert reopened or retired."""
-
 HOLDS_REASON = "resolved: it holds"
 """The end reason of a contested version that was found to hold, and of the versions that it ended then."""
 
 REFUTED_REASON = "resolved: it does not hold"
 """The end reason of a contested version that was found not to hold."""
-
-CONTESTED_REASON = "contested by a more trusted source"
-"""The end reason of a version that a late arrival of a more trusted source contradicts."""
 
 SETTLED_REASON = "stated by a source that is trusted as much or more"
 """The end reason of a contested version whose statement became a memory of its own."""
@@ -77,38 +69,13 @@ class SaveOutcome:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NewDetails:
-    """What a repetition gives that its memory does not have.
-
-    `changes` are the attributes of the memory's next version, `taken` and `ignored` the names of the fields that are
-    taken over and that are not.
-    """
-
-    changes: Mapping[str, Any]
-    taken: tuple[str, ...]
-    ignored: tuple[str, ...]
-
-
-class Ledger(VersionLog):
+class Ledger(Timeline):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
     `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
     trusted source: it becomes contested. `kind` is the source of corrections, deletions and reverts, None for somebody
     who may change anything.
     """
-
-    def __init__(
-        self,
-        facts: Iterable[Fact],
-        now: datetime,
-        actor: str | None = None,
-        order: TrustOrder = DEFAULT_ORDER,
-        kind: SourceKind | None = None,
-    ) -> None:
-        super().__init__(facts, now, actor)
-        self._order = order
-        self._kind = kind
 
     # Saving
 
@@ -132,13 +99,11 @@ class Ledger(VersionLog):
         now = self.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self.actor)
         targets = [self._get_closable(memory_id, draft.trust_kind) for memory_id in deduplicate(supersedes)]
-        if known := self._find_same_statement(draft, now):
+        if known := self.find_same_statement(draft, now):
             repeated = self._repeat(known, draft, now, given)
             others = [fact for fact in targets if fact.memory_id != known.memory_id]
-            kept = self._find_more_trusted(draft, others)
-            closed = self._supersede_all(
-                [fact for fact in others if fact not in kept], repeated.fact, now, reason, ends
-            )
+            kept = self.find_more_trusted(draft, others)
+            closed = self.supersede_all([fact for fact in others if fact not in kept], repeated.fact, now, reason, ends)
             known_reason = repeated.reason
             if kept:
                 known_reason = f"{known_reason}; {kept[0].memory_id} is of a more trusted source and does not end"
@@ -151,7 +116,10 @@ class Ledger(VersionLog):
 
     def _repeat(self, known: Fact, draft: Fact, now: datetime, given: Collection[str]) -> SaveOutcome:
         """Reinforce a memory whose statement is repeated, and give it a next version with what the repetition adds."""
-        details = self._find_new_details(known, draft, given, now)
+        is_fixed = self.is_locked(known, draft.trust_kind) or not self.order.permits(
+            Effect.OUTRANK, draft.trust_kind, known.trust_kind
+        )
+        details = find_new_details(known, draft, given, now, self.latest.values(), is_fixed=is_fixed)
         known, reason = self._reinforce(known, draft, now), "the same statement is already known"
         if details.changes:
             known = self.add_next_version(known, replace(known, **details.changes), RESTATED_REASON, None)
@@ -163,22 +131,22 @@ class Ledger(VersionLog):
     ) -> SaveOutcome:
         draft = self._by_slot(draft)
         # The targets are ended in any case, so they neither follow the draft nor precede it.
-        competing = [fact for fact in self._find_competing(draft, now) if fact not in targets]
+        competing = [fact for fact in self.find_competing(draft, now) if fact not in targets]
         undated = draft
         if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
             draft = replace(draft, valid_at=now)
-        rivals = self._find_more_trusted(draft, [*targets, *self._find_changed_by(draft, competing)])
+        rivals = self.find_more_trusted(draft, [*targets, *self.find_changed_by(draft, competing)])
         if rivals := rivals or self._find_contested_before(draft, now):
             contested, why = self._contest(undated, rivals, now)
             return SaveOutcome(SaveAction.CONTEST, contested, (), why)
-        draft, successor = self._close_before_successor(draft, competing)
+        draft, successor = self.close_before_successor(draft, competing)
         predecessors = [fact for fact in competing if is_ended_by_start(fact, draft.valid_from)]
         for fact in predecessors:
-            self._ensure_mutable(fact, draft.trust_kind)
+            self.refuse_locked(fact, draft.trust_kind)
         draft = self.add_version(draft)
         self._settle_same_statement(draft)
         ending = {fact.memory_id: fact for fact in [*targets, *predecessors]}.values()
-        closed = self._supersede_all(ending, draft, draft.valid_from, reason, ends)
+        closed = self.supersede_all(ending, draft, draft.valid_from, reason, ends)
         if closed:
             draft = self.replace_in_place(replace(draft, supersedes=closed))
             return SaveOutcome(SaveAction.SUPERSEDE, draft, closed, f"replaced {len(closed)} earlier")
@@ -200,11 +168,11 @@ class Ledger(VersionLog):
             draft = replace(draft, status=MemoryStatus.SUPERSEDED, superseded_by=provenance.superseded_by)
         ended = provenance.expired_at
         can_be_current = (ended is None or draft.invalid_at) and draft.is_valid_at(now)
-        if can_be_current and (known := self._find_same_statement(draft, now)):
+        if can_be_current and (known := self.find_same_statement(draft, now)):
             return self._repeat(known, draft, now, given)
         draft = self._by_slot(draft)
-        together = [fact for fact in self._find_competing(draft, now) if fact.overlaps(draft)]
-        rivals = self._find_more_trusted(draft, together) or self._find_contested_before(draft, now)
+        together = [fact for fact in self.find_competing(draft, now) if fact.overlaps(draft)]
+        rivals = self.find_more_trusted(draft, together) or self._find_contested_before(draft, now)
         if ended is None and rivals:
             contested, why = self._contest(draft, rivals, now)
             return SaveOutcome(SaveAction.CONTEST, contested, (), why)
@@ -256,14 +224,14 @@ class Ledger(VersionLog):
             amended = replace(amended, claimed_invalid_at=amended.invalid_at)
         if amended.valid_at and amended.invalid_at and amended.invalid_at < amended.valid_at:
             raise InvalidInput("invalid_at is before valid_at.")
-        kind, is_claim = self._kind, not _CLAIMS.isdisjoint(patch.model_fields_set)
+        kind, is_claim = self.kind, not _CLAIMS.isdisjoint(patch.model_fields_set)
         effect = Effect.END if is_claim else Effect.HIDE
-        match self._order.decide(effect, kind, fact.trust_kind):
+        match self.order.decide(effect, kind, fact.trust_kind):
             case Verdict.REFUSE:
-                self._ensure_trusted([fact])
+                self.refuse_more_trusted([fact])
             case Verdict.CONTEST if kind is not None:
                 return self._contest_by_patch(fact, amended, kind)
-        if kind is not None and is_claim and not self._order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
+        if kind is not None and is_claim and not self.order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
         now = self.next_time()
         if "invalid_at" in changes and not fact.retired and amended.valid_to > now:
@@ -330,7 +298,7 @@ class Ledger(VersionLog):
         """
         latest = [self.get_latest(other) for other in (memory_id, *deduplicate(others))]
         may_change = {
-            fact.memory_id: self._order.permits(Effect.OUTRANK, by, fact.trust_kind)
+            fact.memory_id: self.order.permits(Effect.OUTRANK, by, fact.trust_kind)
             for fact in (*latest, *filter(None, map(self.latest.get, latest[0].associations)))
         }
         if not may_change[memory_id]:
@@ -360,7 +328,7 @@ class Ledger(VersionLog):
 
         Raises Forbidden for a memory of a more trusted source.
         """
-        self._ensure_trusted([self.get_latest(memory_id)])
+        self.refuse_more_trusted([self.get_latest(memory_id)])
         return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
 
     def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
@@ -383,7 +351,7 @@ class Ledger(VersionLog):
         self.next_time()
         for fact in sources:
             if fact.valid_from < draft.valid_from:
-                self._end_at(fact, draft.valid_from, MERGED_REASON, by, draft.memory_id)
+                self.end_at(fact, draft.valid_from, MERGED_REASON, by, draft.memory_id)
             else:
                 self.retire_version(fact, MERGED_REASON, by, MemoryStatus.SUPERSEDED, superseded_by=draft.memory_id)
         now = self.next_time()
@@ -399,7 +367,7 @@ class Ledger(VersionLog):
         plan = self._get_closable(memory_id, None)
         now = self.next_time()
         end = min(telling.valid_at or now, now)
-        return self._end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
+        return self.end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
 
     def resolve(self, memory_id: str, *, holds: bool) -> Fact:
         """Resolve a contested memory; one that does not is retired.
@@ -414,7 +382,7 @@ class Ledger(VersionLog):
             raise Conflict(
                 "The memory is not contested, so there is nothing to resolve: see the list of contradictions."
             )
-        self._ensure_trusted([fact])
+        self.refuse_more_trusted([fact])
         now = self.next_time()
         if holds:
             return self._uphold(fact, now)
@@ -436,8 +404,8 @@ class Ledger(VersionLog):
             return self._contest_again(fact)
         if fact.status is not MemoryStatus.SUPERSEDED:
             raise Conflict("The memory is not superseded, so there is nothing to revert.")
-        self._ensure_mutable(fact, self._kind)
-        self._ensure_trusted([fact])
+        self.refuse_locked(fact, self.kind)
+        self.refuse_more_trusted([fact])
         if fact.ended_reason == MERGED_REASON:
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
@@ -450,10 +418,10 @@ class Ledger(VersionLog):
             if fact.ended_reason == HOLDS_REASON and replacement.contests:
                 self._contest_again(replacement)
                 return self.latest[memory_id]
-            self._ensure_trusted([replacement])
+            self.refuse_more_trusted([replacement])
             self.retire(replacement.memory_id, REVERTED_REASON, memory_id, MemoryStatus.SUPERSEDED)
         self.next_time()
-        return self._restore(fact, fact.superseded_by)
+        return self.restore(fact, fact.superseded_by)
 
     # Parts
 
@@ -467,215 +435,22 @@ class Ledger(VersionLog):
     def _get_mutable(self, memory_id: str) -> Fact:
         """Return the latest version of a memory; raise ImmutableMemory unless its source allows the change."""
         fact = self.get_latest(memory_id)
-        self._ensure_mutable(fact, self._kind)
+        self.refuse_locked(fact, self.kind)
         return fact
 
     def _get_closable(self, memory_id: str, kind: SourceKind | None) -> Fact:
         fact = self.get_latest(memory_id)
-        self._ensure_mutable(fact, kind)
+        self.refuse_locked(fact, kind)
         if fact.status is MemoryStatus.SUPERSEDED:
             raise Conflict(f"{memory_id} is already superseded by {fact.superseded_by}.")
         if fact.is_contested:
             raise Conflict(f"{memory_id} is contested: resolve it first.")
         return fact
 
-    # What is valid when: statements that repeat, follow or end one another
-
-    def _find_same_statement(self, draft: Fact, now: datetime) -> Fact | None:
-        """Return the memory that states the same and is current, or else starts when the draft does."""
-        same = [fact for fact in self.latest.that_say(draft) if draft.repeats(fact) and not fact.is_never_valid]
-        current = next((fact for fact in same if fact.is_valid_at(now)), None)
-        if current or draft.valid_at is None:
-            return current
-        return next((fact for fact in same if fact.valid_at == draft.valid_at), None)
-
-    def _find_competing(self, draft: Fact, now: datetime) -> list[Fact]:
-        """Return the facts that must not be valid together with `draft`.
-
-        These state the same or, when it is single-valued, have the same subject and predicate. Two facts that have
-        ended and whose starts are unknown do not compete: which one came first is unknown as well.
-        """
-        is_past = draft.valid_at is None and draft.valid_to <= now
-        return [
-            fact
-            for fact in (self.latest.that_may_compete(draft) if draft.single_valued else self.latest.that_state(draft))
-            if fact.memory_id != draft.memory_id
-            and not fact.is_never_valid
-            and not (is_past and fact.effective_start == MIN_TIME)
-        ]
-
-    def _find_changed_by(self, draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
-        """Return the competing facts that a draft would end, or to which it would give a start."""
-        competing = list(competing)
-        ended = [fact for fact in competing if is_ended_by_start(fact, draft.valid_from)]
-        kept = [
-            fact
-            for fact in _followers(draft, competing)
-            if self._is_locked(fact, draft.trust_kind)
-            or self._order.permits(Effect.NARROW, fact.trust_kind, draft.trust_kind)
-        ]
-        next_one = min(kept, key=lambda fact: fact.effective_start, default=None)
-        if next_one and next_one.valid_at is None and not self._is_locked(next_one, draft.trust_kind):
-            ended.append(next_one)
-        return ended
-
-    def _close_before_successor(
-        self, draft: Fact, competing: list[Fact], *, by_trust: bool = True
-    ) -> tuple[Fact, Fact | None]:
-        """Return a late arrival closed at the start of the fact that follows it, and that fact.
-
-        A follower without a known start gets one, unless it is immutable. With `by_trust`, one of a less trusted source
-        does not close the arrival: it becomes contested.
-        """
-        later = sorted(_followers(draft, competing), key=lambda fact: fact.effective_start)
-        successor = None
-        for fact in later:
-            if draft.valid_to <= fact.effective_start:
-                break
-            may_narrow = self._order.permits(Effect.NARROW, fact.trust_kind, draft.trust_kind)
-            if not by_trust or may_narrow or self._is_locked(fact, draft.trust_kind):
-                successor = fact
-                break
-            contested = replace(
-                fact,
-                status=MemoryStatus.CONTESTED,
-                contests=(draft.memory_id,),
-                immutable=False,
-                invalid_at=fact.claimed_invalid_at,
-                superseded_by=None,
-                ended_reason=CONTESTED_REASON,
-                ended_by=draft.memory_id,
-            )
-            self.add_next_version(fact, contested, CONTESTED_REASON, draft.memory_id)
-        if successor is None:
-            successor = next((fact for fact in later if draft.valid_to <= fact.effective_start), None)
-        if successor is None:
-            return draft, None
-        start = successor.effective_start
-        if successor.valid_at is None and not self._is_locked(successor, draft.trust_kind):
-            dated = replace(without_end(successor), valid_at=start)
-            self.add_next_version(successor, dated, "dated by an earlier value", draft.memory_id)
-        if draft.valid_to <= start:
-            return draft, None
-        return replace(
-            draft,
-            invalid_at=start,
-            status=MemoryStatus.SUPERSEDED,
-            superseded_by=successor.memory_id,
-            ended_reason="followed by a later value when it arrived",
-            ended_by=successor.memory_id,
-        ), successor
-
-    def _supersede_all(
-        self,
-        facts: Iterable[Fact],
-        by: Fact,
-        at: datetime,
-        reason: str,
-        ends: Mapping[str, datetime] | None = None,
-    ) -> tuple[str, ...]:
-        """End the validity of facts at their time in `ends`, else at `at`, and return their memory ids."""
-        closed = []
-        for fact in facts:
-            end = (ends or {}).get(fact.memory_id, at)
-            self._end_at(fact, max(end, fact.valid_from), reason, by.memory_id, by.memory_id)
-            closed.append(fact.memory_id)
-        return tuple(closed)
-
-    def _end_at(self, fact: Fact, at: datetime, reason: str, by: str | None, superseded_by: str) -> Fact:
-        """End the validity of a fact at `at`, from which on another memory holds."""
-        superseded = replace(
-            fact,
-            invalid_at=at,
-            status=MemoryStatus.SUPERSEDED,
-            superseded_by=superseded_by,
-            ended_reason=reason,
-            ended_by=by,
-        )
-        return self.add_next_version(fact, superseded, reason, by)
-
-    def _restore(self, fact: Fact, by: str | None, *, by_trust: bool = True) -> Fact:
-        """Restore a superseded memory with the end that its writer gave, up to what follows it."""
-        reopened = replace(
-            without_end(fact),
-            invalid_at=fact.claimed_invalid_at,
-            status=MemoryStatus.ACTIVE,
-            retired=False,
-            superseded_by=None,
-        )
-        if by_trust:
-            self.ensure_unique(reopened.with_active_hash(self.now), self.latest.values())
-        competing = self._find_competing(reopened, self.now)
-        if rivals := self._find_more_trusted(reopened, self._find_changed_by(reopened, competing)):
-            raise Conflict(f"The memory would be {describe_rival(reopened, rivals[0])}.")
-        reopened, _ = self._close_before_successor(reopened, competing, by_trust=by_trust)
-        refuse_rivals(reopened, self.latest.values(), fact)
-        return self.add_next_version(fact, reopened, REVERTED_REASON, by)
-
-    def _find_new_details(self, known: Fact, draft: Fact, given: Collection[str], now: datetime) -> NewDetails:
-        """Return what a repetition gives that a memory does not have yet.
-
-        Tags, entities and metadata are added to those of the memory. Times are taken over where none were known and
-        the memory stays valid for as long as it has been known; other times are a correction, which a patch makes.
-        Nothing is taken over into an immutable memory, a profile or a memory of a more trusted source.
-        """
-        new = {name: change for name, change in _differences(known, draft).items() if name in given}
-        is_fixed = self._is_locked(known, draft.trust_kind) or known.type is MemoryType.PROFILE
-        if is_fixed or not self._order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
-            return NewDetails({}, (), tuple(new))
-        dated = replace(known, valid_at=draft.valid_at or known.valid_at, invalid_at=draft.invalid_at)
-        starts_in_time = dated.valid_from <= known.first_created_at and dated.is_valid_at(now)
-        is_undated = all(getattr(known, name) is None for name in ("valid_at", "invalid_at") if name in new)
-        refused = {name for name, change in new.items() if not change}
-        if not (is_undated and starts_in_time):
-            refused |= {"valid_at", "invalid_at"}
-        if "expires_at" in new and self._has_rival(known, replace(known, expires_at=draft.expires_at)):
-            refused.add("expires_at")
-        taken = {name: change for name, change in new.items() if name not in refused}
-        return NewDetails(
-            {attribute: value for change in taken.values() for attribute, value in change.items()},
-            tuple(taken),
-            tuple(name for name in new if name in refused),
-        )
-
-    def _has_rival(self, known: Fact, changed: Fact) -> bool:
-        return find_rival(changed, self.latest.values(), known) is not None
+    # Repetitions
 
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
-        """Strengthen a memory that a statement repeats, and give it the sources and the trust of the statement.
-
-        A less trusted statement only counts as a retrieval does: its weight, its words and its messages are not those
-        of the memory. What a more trusted source repeats is immutable only if that source says so.
-        """
-        if not self._order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
-            strength, confidence = apply_reinforcement(known.strength_at(now), known.confidence)
-            confidence = known.confidence if known.immutable else confidence
-            return self.replace_in_place(
-                replace(known, strength=strength, last_accessed_at=now, confidence=confidence, updated_at=now)
-            )
-        stated = max(known.confidence, min(draft.confidence, MAX_CONFIDENCE))
-        strength, confidence = apply_reinforcement(known.strength_at(now), stated)
-        if not self._order.permits(Effect.QUOTE_AS, known.trust_kind, draft.trust_kind):
-            known = replace(
-                known,
-                source_kind=draft.source_kind,
-                trusted_as=draft.trusted_as,
-                speaker=draft.speaker or known.speaker,
-                immutable=draft.immutable and not known.is_contested,
-            )
-        return self.replace_in_place(
-            replace(
-                known,
-                strength=strength,
-                last_accessed_at=now,
-                confidence=confidence,
-                importance=max(known.importance, draft.importance),
-                message_ids=join_sources(known.message_ids, draft.message_ids),
-                episodes=join_sources(known.episodes, draft.episodes),
-                search_text=_append_text(known.search_text, draft.search_text),
-                updated_at=now,
-            )
-        )
+        return self.replace_in_place(reinforced(known, draft, now, self.order))
 
     # Statements that contradict a more trusted source: contested until somebody says which holds
 
@@ -687,7 +462,7 @@ class Ledger(VersionLog):
         Returns that memory, and why it is contested.
         """
         ids = [fact.memory_id for fact in rivals]
-        is_trusted = self._order.permits(Effect.END, draft.trust_kind, rivals[0].trust_kind)
+        is_trusted = self.order.permits(Effect.END, draft.trust_kind, rivals[0].trust_kind)
         why = "says otherwise" if is_trusted else "is of a more trusted source"
         reason = f"{ids[0]} {why}: resolve the contested memory to decide which is right"
         same = next((fact for fact in self.latest.that_say(draft) if draft.repeats(fact) and fact.is_contested), None)
@@ -735,7 +510,7 @@ class Ledger(VersionLog):
         """Retire contested memories that say the same as a new one, unless their source is trusted more."""
         for fact in self.latest.that_state(draft):
             is_same = fact.is_contested and fact.memory_id != draft.memory_id
-            if is_same and not self._find_more_trusted(draft, [fact]):
+            if is_same and not self.find_more_trusted(draft, [fact]):
                 self.retire_version(
                     fact,
                     SETTLED_REASON,
@@ -746,9 +521,9 @@ class Ledger(VersionLog):
 
     def _uphold(self, fact: Fact, now: datetime) -> Fact:
         upheld = replace(without_end(fact), status=MemoryStatus.ACTIVE)
-        if known := self._find_same_statement(upheld, now):
+        if known := self.find_same_statement(upheld, now):
             raise Conflict(f"{known.memory_id} states the same: reject this one with `holds=false`.")
-        competing = self._find_competing(upheld, now)
+        competing = self.find_competing(upheld, now)
         contested = [self.latest[key] for key in fact.contests if key in self.latest]
         targets = [
             other
@@ -760,21 +535,21 @@ class Ledger(VersionLog):
             upheld = replace(upheld, valid_at=fact.first_created_at)
         ended = [*targets, *(other for other in competing if is_ended_by_start(other, upheld.valid_from))]
         for other in ended:
-            self._ensure_mutable(other, self._kind)
-        changed = [*targets, *self._find_changed_by(upheld, competing)]
-        self._ensure_trusted(changed)
-        trusted = self._order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
+            self.refuse_locked(other, self.kind)
+        changed = [*targets, *self.find_changed_by(upheld, competing)]
+        self.refuse_more_trusted(changed)
+        trusted = self.order.most_trusted([upheld.trust_kind, *(other.trust_kind for other in changed)])
         if trusted != upheld.trust_kind:
             upheld = replace(upheld, trusted_as=trusted)
-        upheld, _ = self._close_before_successor(upheld, competing, by_trust=False)
+        upheld, _ = self.close_before_successor(upheld, competing, by_trust=False)
         upheld = self.add_next_version(fact, upheld, HOLDS_REASON, None)
-        closed = self._supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
+        closed = self.supersede_all(ended, upheld, upheld.valid_to if only_ends else upheld.valid_from, HOLDS_REASON)
         return self.replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
 
     def _contest_again(self, fact: Fact) -> Fact:
         """Make a memory contested again that was resolved, and restore what it had ended."""
-        self._ensure_mutable(fact, self._kind)
-        self._ensure_trusted([fact])
+        self.refuse_locked(fact, self.kind)
+        self.refuse_more_trusted([fact])
         self.next_time()
         contested = replace(
             without_end(fact),
@@ -790,14 +565,8 @@ class Ledger(VersionLog):
             ended = self.latest.get(memory_id)
             if ended and ended.superseded_by == fact.memory_id and ended.ended_reason == HOLDS_REASON:
                 self.next_time()
-                self._restore(ended, fact.memory_id, by_trust=False)
+                self.restore(ended, fact.memory_id, by_trust=False)
         return contested
-
-    # Trust: by the order, no statement ends or narrows one of a more trusted source
-
-    def _find_more_trusted(self, draft: Fact, facts: Iterable[Fact]) -> list[Fact]:
-        """Return the facts that the draft must not end or narrow: those of more trusted sources."""
-        return [fact for fact in facts if not self._order.permits(Effect.END, draft.trust_kind, fact.trust_kind)]
 
     def _by_slot(self, draft: Fact) -> Fact:
         """Return a draft as one of several values, or as the only one, as the slot has it from more trusted sources."""
@@ -805,7 +574,7 @@ class Ledger(VersionLog):
             return draft
         slot = self.latest.that_may_compete(draft)
         stated = [fact for fact in slot if fact.single_valued and fact.predicate == draft.predicate]
-        is_decided = any(not fact.is_contested for fact in self._find_more_trusted(draft, stated))
+        is_decided = any(not fact.is_contested for fact in self.find_more_trusted(draft, stated))
         return replace(draft, single_valued=True) if is_decided else draft
 
     def _find_contested_before(self, draft: Fact, now: datetime) -> list[Fact]:
@@ -822,23 +591,7 @@ class Ledger(VersionLog):
         ]
         rivals = [self.latest[memory_id] for memory_id in deduplicate(ids) if memory_id in self.latest]
         in_force = [fact for fact in rivals if fact.valid_from < draft.valid_to and start < fact.valid_to]
-        return self._find_more_trusted(draft, in_force)
-
-    def _is_locked(self, fact: Fact, kind: SourceKind | None) -> bool:
-        """Return whether a fact is immutable for a source; None: for upkeep and admins, whom every one binds."""
-        # Only the user and admins import as an import, so that what they made immutable then is locked by them.
-        locked_by: SourceKind = "user" if fact.trust_kind == "import" else fact.trust_kind
-        return fact.immutable and (kind is None or self._order.permits(Effect.LOCK, locked_by, kind))
-
-    def _ensure_mutable(self, fact: Fact, kind: SourceKind | None) -> None:
-        """Raise ImmutableMemory for a fact that is immutable for a source."""
-        if self._is_locked(fact, kind):
-            ensure_mutable(fact)
-
-    def _ensure_trusted(self, facts: Iterable[Fact]) -> None:
-        """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
-        for fact in facts:
-            self._order.require(Effect.HIDE, self._kind, fact.trust_kind, fact.memory_id)
+        return self.find_more_trusted(draft, in_force)
 
 
 def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
@@ -853,125 +606,3 @@ def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
         "A user's memory cannot become global: let an admin save the statement again with scope global, then delete "
         "this one."
     )
-
-
-def find_new_fields(known: Fact, draft: Fact, given: Collection[str]) -> tuple[str, ...]:
-    """Return the given fields in which a draft says otherwise than a memory, its text included."""
-    changed = ("content",) if draft.content != known.content else ()
-    return (*changed, *(name for name in _differences(known, draft) if name in given and name not in changed))
-
-
-def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
-    """Return what a draft says otherwise than a memory, by the field of a save: the attributes to change.
-
-    There are none for what only a memory's own correction changes, and for its place.
-    """
-    metadata = {**known.metadata, **draft.metadata}
-    tags = tuple(deduplicate([*known.tags, *draft.tags]))
-    entity_ids = tuple(deduplicate([*known.entity_ids, *draft.entity_ids]))
-    subtype = None if draft.subtype == draft.type.value else draft.subtype
-    has_other_type = draft.type is not known.type or (subtype is not None and subtype != known.subtype)
-    candidates: dict[str, tuple[bool, dict[str, Any]]] = {
-        "type": (has_other_type, {"type": draft.type, "subtype": draft.subtype}),
-        "content": (draft.content_data not in (None, known.content_data), {"content_data": draft.content_data}),
-        "metadata": (metadata != known.metadata, {"metadata": metadata}),
-        "tags": (tags != known.tags, {"tags": tags}),
-        "valid_at": (draft.valid_at not in (None, known.valid_at), {"valid_at": draft.valid_at}),
-        "invalid_at": (
-            draft.invalid_at not in (None, known.invalid_at),
-            {"invalid_at": draft.invalid_at, "claimed_invalid_at": draft.invalid_at},
-        ),
-        "expires_at": (draft.expires_at not in (None, known.expires_at), {"expires_at": draft.expires_at}),
-        "entities": (entity_ids != known.entity_ids, {"entity_ids": entity_ids}),
-        "source": _new_session(known, draft),
-        "scope": (draft.scope is not known.scope, {}),
-        "domain": (draft.domain not in (None, known.domain), {}),
-        "single_valued": (draft.single_valued and not known.single_valued, {}),
-        "immutable": (draft.immutable and not known.immutable, {}),
-    }
-    return {name: changes for name, (is_new, changes) in candidates.items() if is_new}
-
-
-def _new_session(known: Fact, draft: Fact) -> tuple[bool, dict[str, Any]]:
-    """Return whether a draft names a session that its memory loses, and the session if the memory has none yet.
-
-    The messages of another session are those of the memory too, and lead to their session.
-    """
-    if known.session_id is None:
-        return draft.session_id is not None, {"session_id": draft.session_id}
-    return draft.session_id not in (None, known.session_id) and not draft.message_ids, {}
-
-
-def is_ended_by_start(fact: Fact, start: datetime) -> bool:
-    """Return whether a competing fact ends when another one starts at `start`."""
-    return fact.effective_start == start or fact.effective_start <= start < fact.valid_to
-
-
-def _followers(draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
-    """Return the competing facts that start after a draft.
-
-    A fact without a known start that ends before the draft starts precedes it, whenever it was written.
-    """
-    return [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
-
-
-def _append_text(known: str, further: str) -> str:
-    if further in known or len(known) + len(further) >= MAX_SEARCH_TEXT:
-        return known
-    return f"{known} {further}"
-
-
-# What must not be valid at the same time: values of a single-valued predicate, and one statement twice
-
-
-def find_rival(fact: Fact, others: Iterable[Fact], before: Fact | None = None) -> Fact | None:
-    """Return another value of a single-valued predicate that would be valid at the same time as `fact`, or None.
-
-    `before` is the fact as it is stored: the time that both were valid together already is no reason to refuse a
-    change, which may be the one that ends it.
-    """
-    return next((other for other in others if _are_values(fact, other) and _gains_overlap(fact, other, before)), None)
-
-
-def describe_rival(fact: Fact, rival: Fact) -> str:
-    """Return why a fact cannot be stored beside a rival and what to do about it, as the end of a sentence."""
-    return (
-        f"valid at the same time as {rival.memory_id}, and {fact.predicate} has one value at a time: "
-        f"change the times of {rival.memory_id} or delete it first"
-    )
-
-
-def refuse_rivals(fact: Fact, others: Iterable[Fact], before: Fact | None) -> None:
-    """Raise Conflict when `fact` would be valid at the same time as another value or the same statement.
-
-    `before` is the fact as it is stored, as in `find_rival`.
-    """
-    others = list(others)
-    if rival := find_rival(fact, others, before):
-        raise Conflict(f"The memory would be {describe_rival(fact, rival)}.")
-    for other in others:
-        if _are_repetitions(fact, other) and _gains_overlap(fact, other, before):
-            raise Conflict(f"{other.memory_id} states the same for that time: change that memory instead.")
-
-
-def _are_values(fact: Fact, other: Fact) -> bool:
-    return (
-        fact.single_valued
-        and other.single_valued
-        and fact.memory_id != other.memory_id
-        and fact.dedup_key != other.dedup_key
-        and (fact.subject_id, fact.predicate) == (other.subject_id, other.predicate)
-    )
-
-
-def _are_repetitions(fact: Fact, other: Fact) -> bool:
-    return fact.memory_id != other.memory_id and fact.dedup_key == other.dedup_key
-
-
-def _gains_overlap(fact: Fact, other: Fact, before: Fact | None) -> bool:
-    if fact.expired_at or other.expired_at or not fact.overlaps(other):
-        return False
-    if before is None or before.expired_at:
-        return True
-    start, end = max(fact.valid_from, other.valid_from), min(fact.valid_to, other.valid_to)
-    return start < before.valid_from or end > before.valid_to

@@ -6,9 +6,13 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 from neo4j._codec.packstream import Structure
 from neo4j.time import DateTime
+from neo4j.vector import Vector as Neo4jVector
+from numpy.typing import NDArray
 
+from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import to_epoch_pair
 
 Row = dict[str, Any]
@@ -50,6 +54,16 @@ def _pack_time(moment: datetime) -> Structure:
     """Return a time as the driver packs it, which takes the driver itself 38 µs, and this 2 µs."""
     seconds, microseconds = to_epoch_pair(moment)
     return Structure(_DATETIME_TAG, seconds, microseconds * 1000, 0)
+
+
+def pack_vector(vector: Vector | None) -> Neo4jVector | None:
+    """Return a vector as Neo4j's own type, which is sent in one piece of 4 bytes a number instead of 9."""
+    return None if vector is None else Neo4jVector.from_numpy(np.asarray(vector, dtype=np.float32))
+
+
+def unpack_vector(value: Any) -> NDArray[np.float32]:
+    """Return a vector of a row, of Neo4j's own type or a list, as an array."""
+    return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, dtype=np.float32)
 
 
 def from_neo4j(value: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from graphmem.neo4j.driver_values import unpack_vector
 from graphmem.search.bm25 import Scores, Stems, hash_stems
 from graphmem.tenants.trust import SourceKind
 from graphmem.text.tokenising import tokenize
@@ -141,7 +142,7 @@ def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
     """Return a vector of Neo4j's or a list as an array of length 1; zeros for none."""
     if vector is None:
         return np.zeros(dimension, dtype=np.float32)
-    array = np.asarray(vector.to_numpy() if hasattr(vector, "to_numpy") else vector, dtype=np.float32)
+    array = unpack_vector(vector)
     length = float(np.linalg.norm(array))
     return array / np.float32(length) if length else array
 

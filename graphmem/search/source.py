@@ -16,10 +16,10 @@ from functools import reduce
 from itertools import chain
 from typing import Any, Self
 
-import neo4j.vector
 import numpy as np
 
-from graphmem.conversations.session import Message, message_from_columns
+from graphmem.conversations.session import Message
+from graphmem.conversations.stored import message_from_columns
 from graphmem.memories.entity import EntityProfile, NamedEntity, entity_from_columns, profile_from_columns
 from graphmem.memories.fact import memory_from_columns
 from graphmem.memories.fact_store import with_retrieval_states
@@ -28,6 +28,7 @@ from graphmem.memories.memory import Memory
 from graphmem.memories.names import EntityMention, MentionKind
 from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import pack_vector
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS, MESSAGE_TEXT_FIELDS, NAME_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector
 from graphmem.runtime.times import EPOCH, MICROSECOND, from_micros, to_epoch_pair
@@ -181,7 +182,7 @@ class CandidateSource:
         """Return the facts nearest to the vector; from the index when it can apply all the filters."""
         params: dict[str, Any] = {
             "group_ids": self._groups,
-            "vector": _to_neo4j(await question.vector()),
+            "vector": pack_vector(await question.vector()),
             "limit": question.limit,
         }
         if not filters.is_fully_indexable:
@@ -229,7 +230,7 @@ class CandidateSource:
         vector, filters, limit = await question.vector(), question.filters, question.limit
         if vector is None:
             return []
-        params = {"group_ids": self._groups, "vector": _to_neo4j(vector), "limit": limit}
+        params = {"group_ids": self._groups, "vector": pack_vector(vector), "limit": limit}
         if filters.reads_all_messages:
             params["ann_limit"] = max(ANN_CANDIDATES, limit)
             found = await self._fetch("search.find_messages_by_vector", **params)
@@ -381,7 +382,7 @@ class _FetchedEdges:
         self._graph = graph
         self._fixed = {
             "group_ids": group_ids,
-            "vector": _to_neo4j(vector),
+            "vector": pack_vector(vector),
             **filters.readable_params,
             "filters": filters.attribute_params,
         }
@@ -462,8 +463,3 @@ class _FetchedFacts:
         """Return the numbers of some rows."""
         importance, strength, decay_rate, *times = np.array(self._numbers, np.float64).reshape(-1, 6)[rows].T
         return FactNumbers(importance, strength, decay_rate, *(time.astype(np.int64) for time in times))
-
-
-def _to_neo4j(vector: Vector | None) -> neo4j.vector.Vector | None:
-    """Return a vector as Neo4j's own type, which is sent in one piece."""
-    return None if vector is None else neo4j.vector.Vector.from_numpy(np.asarray(vector, dtype=np.float32))

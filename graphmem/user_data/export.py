@@ -28,10 +28,10 @@ from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_properties import REQUIRED_LISTS
 from graphmem.user_data.export_schema import (
     ENTRY_TYPES,
     EXPORT_SECTIONS,
-    REQUIRED_LISTS,
     EmbeddingInfo,
     ExportedEntity,
     ExportedLink,

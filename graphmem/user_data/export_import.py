@@ -32,6 +32,8 @@ from graphmem.runtime.errors import Conflict, GraphmemError, InvalidInput, NotFo
 from graphmem.runtime.field_types import Vector, deduplicate
 from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_progress
 from graphmem.tenants.owners import SPACE_PREFIX, Owner, make_owner
+from graphmem.user_data.claims import ClaimedExport, Importer
+from graphmem.user_data.export_properties import record_identity
 from graphmem.user_data.export_reader import ExportReader, ExportSource, begins_as_export, is_large, read_export
 from graphmem.user_data.export_schema import (
     EmbeddingInfo,
@@ -40,34 +42,33 @@ from graphmem.user_data.export_schema import (
     ExportedNode,
     ExportedVersion,
     ExportEntry,
-    record_identity,
 )
 from graphmem.user_data.foreign import parse_structured_text
 from graphmem.user_data.import_plan import (
-    VECTOR_PROPERTIES,
-    ClaimedExport,
     ExistingData,
     ExistingNode,
-    ExportOutline,
     FirstVersion,
-    Importer,
     ImportPlan,
-    find_future_times,
     find_misfits,
     find_new_statements,
     link_row,
     mentions_others,
     node_row,
     plan_import,
-    read_outline,
     refuse_contradictions,
-    refuse_problems,
-    rename_self_entity,
     replacement_id,
     version_row,
-    with_user_id,
 )
 from graphmem.user_data.models import FailedFile, FolderImport, ImportResult, RefusedInFile, RejectedEntry
+from graphmem.user_data.outline import (
+    VECTOR_PROPERTIES,
+    ExportOutline,
+    find_future_times,
+    read_outline,
+    refuse_problems,
+    rename_self_entity,
+    with_user_id,
+)
 
 PART_ENTRIES = 1_000
 """Entries of a part, which one transaction may write while the next part is read."""

@@ -1,250 +1,29 @@
-"""The plan of an import: its source, its checks, and the entries and ids that the user already has. Pure."""
+"""The plan of an import of an export: what fits, the entries that the user has, and the ids that are replaced. Pure."""
 
 from __future__ import annotations
 
-import sys
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from itertools import chain, islice
-from typing import Any, TypeVar
+from datetime import datetime
 
-from graphmem.memories.fact import Fact, dedup_key, fact_from_row, fact_to_properties
-from graphmem.memories.ledger import describe_rival, find_rival
+from graphmem.memories.fact import Fact, dedup_key, fact_to_properties
+from graphmem.memories.timeline import describe_rival, find_rival
 from graphmem.neo4j.driver_values import Row
 from graphmem.neo4j.schema import LinkType, RecordLabel
-from graphmem.runtime.errors import Conflict, InvalidInput
-from graphmem.runtime.field_types import JsonPath, Vector, content_hash, name_key
-from graphmem.runtime.progress import ProgressCallback, ignore_progress
-from graphmem.runtime.times import MICROSECOND
+from graphmem.runtime.errors import Conflict
 from graphmem.tenants.owners import Owner
-from graphmem.tenants.trust import Effect, SourceKind, StatedKind, TrustOrder
 from graphmem.text.folding import FOLDED_TEXT, join_folded_words
-from graphmem.user_data.export_reader import ExportReader, ExportSource
+from graphmem.user_data.export_properties import FACT_MARKS, ID_PROPERTIES, Identity, replace_ids
 from graphmem.user_data.export_schema import (
-    FACT_MARKS,
-    ID_PROPERTIES,
-    EmbeddingInfo,
     ExportedEntity,
     ExportedLink,
     ExportedNode,
-    ExportedRecord,
     ExportedVersion,
     ExportEntry,
-    ExportHead,
-    Identity,
-    Section,
-    replace_ids,
 )
-
-NodeT = TypeVar("NodeT", ExportedEntity, ExportedRecord)
-
-MAX_REPORTED_PROBLEMS = 20
-"""Problems that one refusal names at most."""
-
-VECTOR_PROPERTIES: Mapping[str, str] = {"Entity": "name_embedding", RecordLabel.EPISODIC: "content_embedding"}
-"""By label, the property of a node that holds its vector."""
-
-REPORTED_BYTES = 1 << 20
-"""Bytes between two reports of how much of a file has been read."""
-
-Problem = tuple[JsonPath, str]
-"""The place of an entry, and what is wrong with it as the end of a sentence."""
-
-
-@dataclass(slots=True)
-class ExportOutline:
-    """What is kept of an export while it is imported: ids and times, without texts, vectors and most links.
-
-    `count` is the number of its entries.
-    """
-
-    head: ExportHead
-    entities: list[ExportedEntity] = field(default_factory=list)
-    facts: list[Fact] = field(default_factory=list)
-    records: list[ExportedRecord] = field(default_factory=list)
-    session_links: list[ExportedLink] = field(default_factory=list)
-    count: int = 0
-
-    @property
-    def nodes(self) -> list[ExportedNode]:
-        """The entities and the records."""
-        return [*self.entities, *self.records]
-
-    @property
-    def messages(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The places and the properties of the messages, in full or archived."""
-        return ((index, record.properties) for index, record in enumerate(self.records) if record.is_message)
-
-    @property
-    def self_entity(self) -> ExportedEntity | None:
-        """The entity that stands for the user, if the export has it."""
-        return next((entity for entity in self.entities if entity.properties["is_user"]), None)
-
-
-def read_outline(
-    owner: Owner, source: ExportSource, on_read: ProgressCallback = ignore_progress, *, in_parts: bool = False
-) -> ExportOutline:
-    """Read a whole export and return its outline; raise InvalidInput for what is wrong in and between entries.
-
-    If it will be written `in_parts`, all versions of a memory must follow one another. `on_read` gets the bytes read.
-    """
-    outline = ExportOutline(source.head)
-    nodes: set[str] = set()
-    finished_memories: set[str] = set()
-    problems: list[Problem] = []
-    memory_id, reported = None, 0
-    for index, entry in source.entries():
-        outline.count += 1
-        problems += _find_vector_problem(index, entry, source.head.embedding)
-        match entry:
-            case ExportedVersion():
-                fact = _outline_version(owner, entry)
-                if fact.memory_id != memory_id:
-                    if in_parts and fact.memory_id in finished_memories:
-                        problems.append((("memories", index), "does not follow the other versions of its memory"))
-                    finished_memories.add(fact.memory_id)
-                    memory_id = fact.memory_id
-                outline.facts.append(fact)
-            case ExportedLink():
-                if not {entry.start, entry.end} <= nodes:
-                    problems.append((("links", index), "names a node that is not in the import"))
-                elif entry.type is LinkType.HAS_EPISODE:
-                    outline.session_links.append(entry)
-            case ExportedEntity():
-                nodes.add(entry.key)
-                outline.entities.append(_without_texts(entry))
-            case _:
-                nodes.add(entry.key)
-                outline.records.append(_without_texts(entry))
-        if len(problems) >= MAX_REPORTED_PROBLEMS:
-            break
-        if isinstance(source, ExportReader) and source.bytes_read - reported >= REPORTED_BYTES:
-            reported = source.bytes_read
-            on_read(reported, source.size)
-    refuse_problems(
-        "The entries of the import do not fit together.", chain(problems, _find_structural_problems(outline))
-    )
-    if isinstance(source, ExportReader):
-        on_read(source.size, source.size)
-    return outline
-
-
-def refuse_problems(detail: str, problems: Iterator[Problem]) -> None:
-    """Raise InvalidInput that names the first of `problems`, unless there are none."""
-    errors = [{"loc": list(path), "msg": message} for path, message in islice(problems, MAX_REPORTED_PROBLEMS)]
-    if errors:
-        raise InvalidInput(detail, errors=errors)
-
-
-_NO_TEXTS: dict[str, Any] = {
-    "fact": "",
-    "search_text": None,
-    "source_quote": None,
-    "metadata": "{}",
-    "content_data": None,
-}
-"""Properties of a version that no check of an import reads."""
-
-_TEXTS_OF_NODES = frozenset(
-    {"name_embedding", "summary", "attributes", "content_embedding", "content", "redacted", "rich_content"}
-)
-"""Properties of entities and records that no check of an import reads and that may be long."""
-
-
-def _outline_version(owner: Owner, version: ExportedVersion) -> Fact:
-    """Return what the checks of an import need of a version, in about a kilobyte."""
-    stored = {**_stored_version(owner, version), **_NO_TEXTS}
-    subject_id, object_id = sys.intern(version.subject_id), sys.intern(version.object_id)
-    fact = fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
-    return replace(fact, entity_ids=tuple(map(sys.intern, fact.entity_ids)))
-
-
-def _without_texts(node: NodeT) -> NodeT:
-    kept = {name: value for name, value in node.properties.items() if name not in _TEXTS_OF_NODES}
-    return node.model_copy(update={"properties": kept})
-
-
-def _find_structural_problems(outline: ExportOutline) -> Iterator[Problem]:
-    """Yield what is wrong between entries: ids used twice, what is missing."""
-    facts = outline.facts
-    yield from _find_duplicates("entities", [entity.key for entity in outline.entities])
-    yield from _find_duplicates("entities", [entity.properties["name_key"] for entity in outline.entities])
-    yield from _find_duplicates("records", [record.key for record in outline.records])
-    yield from _find_duplicates("records", [record.identity for record in outline.records])
-    yield from _find_duplicates("memories", [fact.uuid for fact in facts])
-    yield from _find_duplicates("memories", [(fact.memory_id, fact.version) for fact in facts])
-    yield from _find_version_problems(facts)
-    yield from _find_message_problems(outline)
-    entities = {entity.key for entity in outline.entities}
-    for index, fact in enumerate(facts):
-        if not entities.issuperset(fact.end_ids):
-            yield ("memories", index), "is about an entity that is not in the import"
-
-
-def _find_duplicates(section: Section, keys: Sequence[object]) -> Iterator[Problem]:
-    counts = Counter(keys)
-    if len(counts) < len(keys):
-        for index, key in enumerate(keys):
-            if counts[key] > 1:
-                yield (section, index), "has the same id as another entry"
-
-
-def _find_version_problems(facts: Sequence[Fact]) -> Iterator[Problem]:
-    """Yield the versions that do not follow one another: numbered from 1, each believed when the one before it ends."""
-    by_memory: dict[str, list[tuple[int, Fact]]] = defaultdict(list)
-    for index, fact in enumerate(facts):
-        by_memory[fact.memory_id].append((index, fact))
-    for numbered in by_memory.values():
-        numbered.sort(key=lambda entry: entry[1].version)
-        earlier: Fact | None = None
-        for index, fact in numbered:
-            if fact.version != (earlier.version + 1 if earlier else 1):
-                yield ("memories", index, "properties", "version"), "is not the one after an earlier version"
-            elif earlier and earlier.expired_at != fact.created_at:
-                yield ("memories", index, "properties", "created_at"), "is not when the earlier version ends"
-            if fact.expired_at is not None and fact.expired_at <= fact.created_at:
-                yield ("memories", index, "properties", "expired_at"), "is not after created_at"
-            earlier = fact
-        index, last = numbered[-1]
-        if last.expired_at is not None and last.end_status is None:
-            yield ("memories", index, "properties", "end_status"), "is needed where no later version follows"
-
-
-def _find_message_problems(outline: ExportOutline) -> Iterator[Problem]:
-    """Yield the messages that are not in exactly the session that they name, or share their position with another."""
-    sessions: dict[str, set[str]] = defaultdict(set)
-    for link in outline.session_links:
-        sessions[link.end].add(link.start)
-    names = {record.key: record.properties["session_id"] for record in outline.records if record.label == "Session"}
-    positions: set[tuple[str, int]] = set()
-    for index, message in outline.messages:
-        if [names.get(key) for key in sessions[message["uuid"]]] != [message["session_id"]]:
-            yield ("records", index), "is a message without a link HAS_EPISODE from its session alone"
-        place = (message["session_id"], message["position"])
-        if place in positions:
-            yield ("records", index, "properties", "position"), "is that of another message of the session"
-        positions.add(place)
-
-
-def _find_vector_problem(index: int, entry: ExportEntry, embedding: EmbeddingInfo) -> Iterator[Problem]:
-    """Yield the vector of an entry that is missing, of another length, or zero."""
-    path: JsonPath
-    match entry:
-        case ExportedVersion():
-            path, vector = ("memories", index, "vector"), entry.vector
-        case ExportedLink():
-            return
-        case _:
-            name = VECTOR_PROPERTIES.get(entry.label, "")
-            path, vector = (entry.section, index, "properties", name), entry.properties.get(name)
-    is_needed = isinstance(entry, ExportedVersion)
-    if (vector is None and is_needed) or (
-        vector is not None and not (len(vector) == embedding.dimension and any(vector))
-    ):
-        yield path, f"must be a vector of {embedding.dimension} numbers that are not all zero"
+from graphmem.user_data.outline import MAX_REPORTED_PROBLEMS, VECTOR_PROPERTIES, ExportOutline, Problem, to_fact
 
 
 def find_misfits(outline: ExportOutline, existing: ExistingData) -> Iterator[Problem]:
@@ -285,60 +64,6 @@ def _find_lost_references(
                     ("memories", index, "properties", name),
                     f"names {lost[0]}, which neither the import nor the user has",
                 )
-
-
-CLOCK_TOLERANCE = timedelta(minutes=5)
-"""How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""
-
-_KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at", "last_accessed_at")
-
-
-def find_future_times(outline: ExportOutline, now: datetime) -> Iterator[Problem]:
-    """Yield the known times of an export that are in the future."""
-    for index, fact in enumerate(outline.facts):
-        for name in _KNOWN_TIMES:
-            time: datetime | None = getattr(fact, name)
-            if time is not None and time > now + CLOCK_TOLERANCE:
-                yield ("memories", index, "properties", name), "is in the future"
-
-
-def rename_self_entity(outline: ExportOutline, user_id: str) -> None:
-    """Give the user's own entity the id of the user that the export is imported for, instead of the exported user's.
-
-    It is a name or an alias, by which every write finds the entity. Raises InvalidInput when another entity has the id
-    as its name.
-    """
-    for index, entity in enumerate(outline.entities):
-        keys = {entity.properties["name_key"], *entity.properties["alias_keys"]}
-        if entity.properties["is_user"]:
-            outline.entities[index] = with_user_id(entity, outline.head.user_id, user_id)
-        elif name_key(user_id) in keys:
-            message = "has the id of the user as a name, and is not the user: rename it, or import as another user"
-            raise InvalidInput(
-                "An entity of the import would be taken for the user.",
-                errors=[{"loc": ["entities", index, "properties", "name"], "msg": message}],
-            )
-
-
-def with_user_id(entity: ExportedEntity, old_id: str, new_id: str, vector: Vector | None = None) -> ExportedEntity:
-    """Return the user's own entity of an export for another user: see `rename_self_entity`.
-
-    `vector` is that of the new id.
-    """
-    properties = entity.properties
-    aliases = [alias for alias in properties["aliases"] if name_key(alias) != name_key(old_id)]
-    changes: dict[str, object] = {}
-    if properties["name_key"] == name_key(old_id):
-        changes |= {"name": new_id, "name_key": name_key(new_id), "name_embedding": vector}
-    elif properties["name_key"] != name_key(new_id):
-        aliases.append(new_id)
-    aliases = [alias for alias in aliases if name_key(alias) != changes.get("name_key", properties["name_key"])]
-    changes |= {
-        "aliases": aliases,
-        "alias_keys": [name_key(alias) for alias in aliases],
-        "alias_text": " ".join(aliases),
-    }
-    return entity.model_copy(update={"properties": {**properties, **changes}})
 
 
 _REPLACED_ID_NAMESPACE = uuid.UUID("b0c1de57-3c0f-4f0e-8a55-2f6f1c7f9d84")
@@ -550,18 +275,6 @@ def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:
     return str(uuid.uuid4()) if replaced in existing.taken_ids else replaced
 
 
-def to_fact(owner: Owner, version: ExportedVersion) -> Fact:
-    """Return a version of an export as a fact of an owner."""
-    stored = _stored_version(owner, version)
-    return fact_from_row({"fact": stored, "subject_id": version.subject_id, "object_id": version.object_id})
-
-
-def _stored_version(owner: Owner, version: ExportedVersion) -> dict[str, Any]:
-    """Return the properties of a version as an owner has them; its hash follows from the text, whatever it says."""
-    text = version.properties["fact"]
-    return {**version.properties, "group_id": owner.group_id, "content_hash": content_hash(text)}
-
-
 def with_ids(fact: Fact, ids: Mapping[str, str]) -> Fact:
     """Return a fact with the ids that `ids` maps replaced."""
     if not ids:
@@ -672,108 +385,3 @@ def refuse_contradictions(new: NewStatements, stored: Mapping[tuple[str, str], S
                 {"loc": ["memories", index], "msg": errors[index]} for index in sorted(errors)[:MAX_REPORTED_PROBLEMS]
             ],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Importer:
-    """Who imports an export, and when: the key and what it speaks as, in a space also the member.
-
-    `order` is that of the tenant; `members` are the name keys of the other members of the space.
-    """
-
-    key: str | None
-    kind: StatedKind
-    order: TrustOrder
-    now: datetime
-    member: str | None = None
-    members: Set[str] = frozenset()
-
-    def own_kind(self, stated: SourceKind) -> SourceKind:
-        """Return the source that a statement gets: an import where the caller may not claim the stated one."""
-        if stated != "operator" and self.order.permits(Effect.QUOTE_AS, self.kind, stated):
-            return stated
-        return "import" if self.order.permits(Effect.QUOTE_AS, self.kind, "import") else self.kind
-
-
-KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at")
-"""The properties of entries that say when something became known, or was known no longer."""
-
-
-@dataclass(slots=True)
-class ClaimedExport:
-    """The entries of an export with the importer as who wrote them; what they say stays.
-
-    What a member imports into a space is known since the import: its known times become the last microseconds before
-    that, in the order in which they were.
-    """
-
-    source: ExportSource
-    importer: Importer
-    _known_at: dict[datetime, datetime] = field(init=False)
-
-    def __post_init__(self) -> None:
-        if self.importer.member is None:
-            self._known_at = {}
-            return
-        times = {time for _, entry in self.source.entries() for time in _known_times(entry).values()}
-        first = self.importer.now - len(times) * MICROSECOND
-        self._known_at = {time: first + place * MICROSECOND for place, time in enumerate(sorted(times))}
-
-    @property
-    def head(self) -> ExportHead:
-        """The header."""
-        return self.source.head
-
-    def entries(self) -> Iterator[tuple[int, ExportEntry]]:
-        """Yield every entry with its place in its section."""
-        for place, entry in self.source.entries():
-            yield place, self._claim(entry)
-
-    def _claim(self, entry: ExportEntry) -> ExportEntry:
-        match entry:
-            case ExportedVersion():
-                changes = self._claim_version(entry.properties)
-            case ExportedEntity():
-                changes = self._claim_entity(entry.properties)
-            case ExportedRecord():
-                changes = self._claim_record(entry)
-            case _:
-                return entry
-        known = {name: self._known_at.get(time, time) for name, time in _known_times(entry).items()}
-        return entry.model_copy(update={"properties": {**entry.properties, **known, **changes}})
-
-    def _claim_version(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        importer = self.importer
-        kind, trusted_as = importer.own_kind(stored["source_kind"]), stored.get("trusted_as")
-        changes: dict[str, Any] = {"source_kind": kind, "actor": importer.key}
-        if trusted_as is not None:
-            changes["trusted_as"] = importer.own_kind(trusted_as)
-        if stored.get("ended_actor") is not None:
-            changes["ended_actor"] = importer.key
-        return changes if importer.member is None else changes | {"speaker": importer.member}
-
-    def _claim_entity(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave to other members of a space their names, and who they are."""
-        members = self.importer.members
-        is_member = name_key(stored["name"]) in members
-        kept = [alias for alias in stored["aliases"] if not is_member and name_key(alias) not in members]
-        own = {"summary": ""} if is_member else {}
-        return own | {
-            "aliases": kept,
-            "alias_keys": [name_key(alias) for alias in kept],
-            "alias_text": " ".join(kept),
-        }
-
-    def _claim_record(self, record: ExportedRecord) -> dict[str, Any]:
-        member = self.importer.member
-        if member is None or record.label not in (RecordLabel.EPISODIC, RecordLabel.SESSION):
-            return {}
-        named = {"speaker": member} if record.properties.get("role") == "user" else {}
-        return {"author": member, **named}
-
-
-def _known_times(entry: ExportEntry) -> dict[str, datetime]:
-    if isinstance(entry, ExportedLink):
-        return {}
-    found = {name: entry.properties.get(name) for name in KNOWN_TIMES}
-    return {name: time for name, time in found.items() if isinstance(time, datetime)}

@@ -27,11 +27,11 @@ from graphmem.runtime.progress import ProgressCallback, ProgressCounter, ignore_
 from graphmem.runtime.times import Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind, StatedKind, parse_order
+from graphmem.user_data.claims import Importer
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import begins_as_export
 from graphmem.user_data.foreign import parse_chat_log, parse_document, parse_mem0
 from graphmem.user_data.graphiti import NodeDetails, ParsedGraph, parse_graphiti
-from graphmem.user_data.import_plan import Importer
 from graphmem.user_data.models import ImportedStatement, ImportFormat, ImportResult, ParsedStatements, RejectedEntry
 from graphmem.user_data.records import ParsedRecords, RecordImporter, parse_records
 

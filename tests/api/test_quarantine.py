@@ -9,8 +9,9 @@ import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
-from graphmem.ingestion.candidates import ADDRESSES_ASSISTANT, Catch, Statement
+from graphmem.ingestion.candidates import Statement
 from graphmem.ingestion.quarantine import put_into_quarantine
+from graphmem.ingestion.screening import ADDRESSES_ASSISTANT, Catch
 from graphmem.memories.memory import MemoryIn, MemorySourceIn
 from graphmem.neo4j.driver import Transaction
 from graphmem.tenants.owners import Owner

@@ -9,7 +9,8 @@ import pytest
 
 from graphmem.consolidation.models import ProposalVerdict, RunPhase, RunStatus
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.entity import EntityIn
 from graphmem.memories.filters import FactFilters
 from graphmem.memories.memory import (

@@ -26,7 +26,8 @@ from graphmem.consolidation.models import MaintenanceTask
 from graphmem.consolidation.run_store import RunStore
 from graphmem.consolidation.service import MaintenanceService
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole, PendingJob, PreparedMessage, Session
+from graphmem.conversations.session import MessageIn, MessageRole, Session
+from graphmem.conversations.stored import PendingJob, PreparedMessage
 from graphmem.ingestion.jobs import SUMMARY_JOB, SummaryPayload
 from graphmem.ingestion.summary import SummaryJob
 from graphmem.jobs.kinds import JobHandler

@@ -18,7 +18,8 @@ from graphmem.context.store import ContextStore
 from graphmem.context.surroundings import SurroundingsStore
 from graphmem.context.usage import ContextUsage, ContextUseStore
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import Message, MessageIn, PreparedMessage
+from graphmem.conversations.session import Message, MessageIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore, ReinforcementBuffer
 from graphmem.memories.memory import Memory, MemoryIn

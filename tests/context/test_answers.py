@@ -9,7 +9,8 @@ import pytest
 from graphmem.context.hints import DATA_INSTRUCTION
 from graphmem.context.models import ContextResponse
 from graphmem.context.preamble import MEMORIES_HEADING, PreambleSection
-from graphmem.conversations.session import MessageIn, PreparedMessage
+from graphmem.conversations.session import MessageIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn

@@ -8,7 +8,8 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.context.models import ContextRequest
-from graphmem.conversations.session import MessageIn, PreparedMessage
+from graphmem.conversations.session import MessageIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.tenants.access import make_local_key
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceIn, SpaceRole

@@ -97,3 +97,10 @@ def test_the_figures_before_are_of_what_is_measured() -> None:
     assert {entry.verb for entry in previous.http} <= {verb.key for verb in make_verbs({"big": 10_000, "small": 500})}
     assert set(previous.size) == {figure.key for figure in FIGURES}
     assert json.dumps(previous.model_dump())
+
+
+def test_a_kind_of_request_that_outlasts_its_measurement_is_reported_as_such() -> None:
+    outlasting = HttpResult(verb("import_big"), 1, [], 0.0, {"API": 0.1}, failures=[])
+    text = http_table([outlasting], PREVIOUS, [])
+    assert row(text, "import with vectors, 10,000")[2] == "no request ended in time"
+    assert not verb("import_big").warms_up

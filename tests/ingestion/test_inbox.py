@@ -13,14 +13,8 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from graphmem.conversations.session import (
-    MessageIn,
-    MessagesIn,
-    PendingJob,
-    PreparedMessage,
-    SessionIn,
-    SessionListQuery,
-)
+from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn, SessionListQuery
+from graphmem.conversations.stored import PendingJob, PreparedMessage
 from graphmem.ingestion.jobs import EMBEDDING_JOB
 from graphmem.ingestion.service import FOREIGN_JOBS_AFTER, Inbox, MessageService
 from graphmem.jobs.job import JobStatus

@@ -8,7 +8,7 @@ import pytest
 
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.answers import Addressee, Candidate, Extraction, Screening, Speech
-from graphmem.ingestion.candidates import (
+from graphmem.ingestion.screening import (
     ADDRESSES_ASSISTANT,
     PART_OF_ADDRESS,
     TAKES_BACK,

@@ -18,7 +18,8 @@ from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import RunExecutor
 from graphmem.consolidation.run_store import RunStore
 from graphmem.conversations.episode_store import EpisodeStore
-from graphmem.conversations.session import MessageIn, MessageRole, PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.fact_store import FactStore

@@ -11,7 +11,8 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.app.components import RetrievalComponents
-from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn, PreparedMessage
+from graphmem.conversations.session import MessageIn, MessageRole, MessagesIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.filters import FactFilters, ListFilters, MemoryFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.memories.new_memory import NewMemory

@@ -14,18 +14,11 @@ from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import content_hash
 from graphmem.tenants.owners import Owner
+from graphmem.user_data.export_properties import FACT_MARKS, PROPERTIES
 from graphmem.user_data.export_reader import read_export
-from graphmem.user_data.export_schema import FACT_MARKS, PROPERTIES, export_json_schema
-from graphmem.user_data.import_plan import (
-    ExistingData,
-    ExistingNode,
-    ExportOutline,
-    find_future_times,
-    find_misfits,
-    plan_import,
-    read_outline,
-    with_ids,
-)
+from graphmem.user_data.export_schema import export_json_schema
+from graphmem.user_data.import_plan import ExistingData, ExistingNode, find_misfits, plan_import, with_ids
+from graphmem.user_data.outline import ExportOutline, find_future_times, read_outline
 
 OWNER = Owner("default", "mara")
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -23,7 +23,7 @@ from graphmem.tenants.users import UserStore
 from graphmem.user_data import export_reader
 from graphmem.user_data.export_import import ExportImporter
 from graphmem.user_data.export_reader import ExportReader, is_export_file, read_export
-from graphmem.user_data.import_plan import read_outline
+from graphmem.user_data.outline import read_outline
 
 
 @pytest.fixture

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 from graphmem.app.bootstrap import Services
-from graphmem.conversations.session import MessageIn, MessagesIn, PreparedMessage
+from graphmem.conversations.session import MessageIn, MessagesIn
+from graphmem.conversations.stored import PreparedMessage
 from graphmem.memories.memory import (
     MAX_SOURCE_MESSAGES,
     Memory,

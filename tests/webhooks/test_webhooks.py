@@ -18,15 +18,8 @@ import pytest
 
 from graphmem.app.bootstrap import Services
 from graphmem.changes.models import WebhookIn, is_public_address
-from graphmem.changes.webhooks import (
-    Delivery,
-    DeliveryFailed,
-    DeliveryImpossible,
-    WebhookSender,
-    WebhookService,
-    WebhookStore,
-    webhook_partition,
-)
+from graphmem.changes.sending import Delivery, DeliveryFailed, DeliveryImpossible, WebhookSender
+from graphmem.changes.webhooks import WebhookService, WebhookStore, webhook_partition
 from tests.conftest import FakeClock
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()

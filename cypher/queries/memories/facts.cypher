@@ -58,23 +58,36 @@ RETURN r.memory_id AS memory_id, r.fact AS content,
        COLLECT { UNWIND {{entity_ids}} AS id MATCH (e:Entity {uuid: id}) RETURN {{entity_names}} } AS entities
 ORDER BY r.known_from, r.memory_id
 
-// name: find_related(group_id, statements, now, min_cosine, min_slot_cosine, neighbours, limit)
-// Find current facts about the entities of new statements that are similar to them, the most similar first: the less
-// similar ones only where the relation is the same and the object another.
+// name: find_comparable(group_id, entity_ids, vectors, now, most_compared, neighbours)
+// Find the current facts about entities that new statements are compared with, with their vectors: all of them or, when the
+// entities have more than `most_compared` versions, those near one of the vectors.
 CYPHER 25
-UNWIND $statements AS statement
-CALL (statement) {
-  MATCH ()-[r:RELATES_TO]->()
-  SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR statement.vector
-    WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now LIMIT $neighbours) SCORE AS score
-  WITH r, 2 * score - 1 AS cosine
-  WHERE {{is_statement}} AND startNode(r).uuid IN statement.entity_ids AND r.valid_from <= $now AND r.content_hash <> statement.content_hash
-    AND (cosine >= $min_cosine
-         OR cosine >= $min_slot_cosine AND r.name = statement.predicate AND endNode(r).uuid <> statement.object_id)
-  WITH r.memory_id AS memory_id, cosine ORDER BY cosine DESC, memory_id LIMIT $limit
-  RETURN collect(memory_id) AS memory_ids
+CALL () {
+  UNWIND $entity_ids AS id
+  MATCH (e:Entity {uuid: id})
+  RETURN sum(COUNT { (e)-[:RELATES_TO]->() }) AS versions
 }
-RETURN statement.at AS at, memory_ids
+CALL (versions) {
+  WITH * WHERE versions <= $most_compared
+  UNWIND $entity_ids AS id
+  MATCH (:Entity {uuid: id})-[r:RELATES_TO]->()
+  RETURN r
+  UNION
+  WITH * WHERE versions > $most_compared
+  UNWIND $vectors AS vector
+  CALL (vector) {
+    MATCH ()-[r:RELATES_TO]->()
+    SEARCH r IN (VECTOR INDEX graphmem_fact_embedding FOR vector
+      WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now LIMIT $neighbours)
+    RETURN r
+  }
+  RETURN r
+}
+WITH r WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now AND r.valid_from <= $now AND {{is_statement}}
+  AND r.fact_embedding IS NOT NULL
+WITH r, startNode(r).uuid AS subject_id WHERE subject_id IN $entity_ids
+RETURN collect([r.memory_id, subject_id, endNode(r).uuid, r.name, r.content_hash,
+  vector(r.fact_embedding, size(r.fact_embedding), FLOAT32)]) AS facts
 
 // name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some

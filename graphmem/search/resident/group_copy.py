@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from graphmem.conversations.session import Message, compact_columns, message_from_columns
+from graphmem.conversations.session import Message
+from graphmem.conversations.stored import compact_columns, message_from_columns
 from graphmem.memories.entity import EntityRef, NamedEntity
 from graphmem.memories.filters import FactFilters
 from graphmem.models.embedding_models import EmbeddingModel
