@@ -67,7 +67,7 @@ async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: C
         assert (await given("export", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
     for name in (f"{url}/", url.replace("127.0.0.1", "localhost")):
         assert (await cli_with_models("users", GRAPHMEM_URL=name)).code == 0, (
-            "the server on the data folder needs no key"
+            name
         )
     without = await cli_with_models("users", GRAPHMEM_URL=NOBODY)
     assert (without.code, "GRAPHMEM_API_KEY" in without.err) == (1, True)
