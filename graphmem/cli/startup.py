@@ -198,22 +198,27 @@ def find_target(flags: Flags, settings: Settings, tenant: str = DEFAULT_TENANT) 
     """Return what a command for a tenant works on.
 
     GRAPHMEM_URL names the server, and GRAPHMEM_API_KEY the key to use there or at the server that runs on the data
-    folder. Where neither is set, the command acts as the administrator of this machine's data. Raises
-    ConfigurationError when one of the two is missing, and InvalidInput for a tenant that the key does not choose.
+    folder. Without a key, the command acts as the administrator of this machine's data. Raises ConfigurationError if
+    the key for another server is missing, and InvalidInput for a tenant that the key does not choose.
     """
     here = Target(f"the data folder {settings.data_dir}", tenant)
     if flags.no_server or not settings.use_server:
         return here
     key = settings.api_key.get_secret_value() if settings.api_key else ""
-    if not (settings.url or key):
+    found = None if key else find_local_server(settings)
+    if found is not None and (settings.url is None or _address_of(settings.url) == _address_of(found.url)):
         from graphmem.tenants.access import make_local_token
 
-        found = find_local_server(settings)
-        if found is None:
-            refuse_other_database(settings)
-            return here
         return Target(f"the server at {found.url}", tenant, found.url, make_local_token(found.secret, tenant))
-    return _find_remote(settings, key, tenant)
+    if settings.url or key:
+        return _find_remote(settings, key, tenant)
+    refuse_other_database(settings)
+    return here
+
+
+def _address_of(url: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.scheme, "127.0.0.1" if parts.hostname == "localhost" else parts.hostname, parts.port
 
 
 def _find_remote(settings: Settings, key: str, tenant: str) -> Target:
