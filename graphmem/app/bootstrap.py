@@ -102,8 +102,16 @@ class Services:
             self.context_usage,
         )
         self.answers = AskService(self.contexts, components.episodes, components.model, clock, self.settings.timezone)
+        self.trust = TrustService(components.graph, clock)
         self.learner = ContextLearner(
-            context_store, components.episodes, retrieval.lookup, policy, profiles, clock, self.context_usage
+            context_store,
+            components.episodes,
+            retrieval.lookup,
+            policy,
+            profiles,
+            clock,
+            self.context_usage,
+            self.trust,
         )
 
     def _wire_changes(self) -> None:
@@ -120,7 +128,6 @@ class Services:
         components, clock = self.components, self.components.clock
         graph, facts, entities = components.graph, components.facts, components.entities
         self.declared_types = DeclaredTypeService(DeclaredTypeStore(graph), components.policy, clock)
-        self.trust = TrustService(graph, clock)
         self.memories = MemoryService(
             components.memory_writer,
             InferredSave(

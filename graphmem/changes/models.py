@@ -15,9 +15,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from graphmem.memories.fact import Fact
-from graphmem.memories.ledger import MERGED_REASON
 from graphmem.memories.memory import Memory
-from graphmem.memories.timeline import REVERTED_REASON
+from graphmem.memories.version_log import MERGED_REASON, REVERTED_REASON
 from graphmem.runtime.field_types import UserId, deduplicate
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.times import Instant

@@ -43,6 +43,7 @@ from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.spaces import Reader, scope_of
+from graphmem.tenants.tenant_settings import TrustService
 from graphmem.tenants.trust import Effect, StatedKind
 
 
@@ -111,8 +112,10 @@ class ContextLearner:
         profiles: TenantProfiles,
         clock: Clock,
         usage: ContextUsage,
+        trust: TrustService,
     ) -> None:
         self._store = store
+        self._trust = trust
         self._episodes = episodes
         self._entities = entities
         self._policy = policy
@@ -217,7 +220,7 @@ class ContextLearner:
         turns = await self._store.list_user_messages(
             owner, now - timedelta(days=max_window_days(profile)), await self._episodes.get_timezone(owner)
         )
-        patterns = find_patterns_by_source(turns, now, profile, await self._store.get_order(owner))
+        patterns = find_patterns_by_source(turns, now, profile, await self._trust.get_order(owner.tenant))
         await self._store.upsert_patterns(owner, patterns)
         for pattern in patterns:
             PATTERN_DETECTION_COUNT.labels(pattern.type.value).inc()

@@ -51,7 +51,7 @@ from graphmem.runtime.errors import NotFound
 from graphmem.runtime.times import MAX_TIME, Clock
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import Reader, scope_of
-from graphmem.tenants.tenant_settings import find_trust_order, load_trust_order
+from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 from graphmem.tenants.users import lock_or_create_user, lock_user
 
@@ -373,10 +373,6 @@ class ContextStore:
         """Return the patterns that a user shows now, the most confident first."""
         (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
         return [pattern_from_columns(columns) for columns in row["patterns"]]
-
-    async def get_order(self, owner: Owner) -> TrustOrder:
-        """Return the order of trust of a user's tenant."""
-        return await load_trust_order(self._graph, owner.tenant)
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
         """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from graphmem.ingestion.candidates import STATED_END_KEY, Statement
+from graphmem.ingestion.candidates import STATED_END_KEY
 from graphmem.ingestion.jobs import ExtractionAction, LinkAction, MemoryAction, parse_extraction_actions
 from graphmem.ingestion.link import (
     LinkingResult,
@@ -17,7 +17,7 @@ from graphmem.ingestion.link import (
     resolve_names,
     with_canonical_names,
 )
-from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End, Save
+from graphmem.ingestion.plan import ActionPlan, ActionPlanner, End
 from graphmem.ingestion.quarantine import put_into_quarantine
 from graphmem.ingestion.reconcile import Batch, find_exact_matches, source_of_name
 from graphmem.memories.entity import EntityRef, SourcedDetails
@@ -115,12 +115,14 @@ class BatchTransaction:
         await self._record(session_tags)
         return self._actions
 
-    async def carry_out(self) -> tuple[ActionPlan, list[tuple[Save, SaveResult]]]:
+    async def carry_out(self) -> tuple[ActionPlan, list[tuple[NewMemory, SaveResult]]]:
         """Make the plan for the facts as they are now and carry it out; return it, and what became of its saves."""
         self._linking = await self._link_new_names()
         facts, entity_refs = await self._load_current_facts()
         self._order = await self._find_order(facts)
-        planner = ActionPlanner(self._batch.statements, self._linking, facts, entity_refs, self._order)
+        planner = ActionPlanner(
+            self._batch.statements, self._linking, facts, entity_refs, self._order, is_given=self._batch.is_given
+        )
         plan = planner.plan(self._batch.answer)
         resolution = self._resolve_names(plan, entity_refs)
         await self._rename_entities(resolution)
@@ -284,42 +286,39 @@ class BatchTransaction:
         await FactWrite(self._owner, self._transaction, now, ledger).commit()
 
     async def _save(
-        self, saves: Sequence[Save], resolution: NameResolution, *, has_ended: bool
-    ) -> list[tuple[Save, SaveResult]]:
-        named = [replace(save, memory=with_canonical_names(save.memory, resolution.canonical_names)) for save in saves]
-        ready = [save for save in named if self._has_vector(save)]
+        self, saves: Sequence[NewMemory], resolution: NameResolution, *, has_ended: bool
+    ) -> list[tuple[NewMemory, SaveResult]]:
+        batch = self._batch
+        ready = [
+            replace(
+                save,
+                memory=with_canonical_names(save.memory, resolution.canonical_names),
+                vector=self._vectors[save.memory.content],
+                # Neither callers nor the tool say everything that a statement names.
+                links_names=batch.is_given or bool(batch.transcript),
+                speaker=batch.speaker,
+            )
+            for save in saves
+            if self._has_vector(save)
+        ]
         if not ready:
             return []
         results = await self._facts.save_in_transaction(
             self._transaction,
             self._owner,
-            [self._to_new_memory(save) for save in ready],
+            ready,
             {name_key(text): vector for text, vector in self._vectors.items()},
             self._actor,
             # The loader does not see the ends that were just written.
             locked_at=None if has_ended else self._now,
             loader=None if has_ended else self._loader,
+            finds_related=batch.is_given,  # a job reports none
         )
         saved = list(zip(ready, results, strict=True))
         self._actions += [_save_action(save, result) for save, result in saved]
         return saved
 
-    def _to_new_memory(self, save: Save) -> NewMemory:
-        batch, statement = self._batch, self._batch.statements[save.index]
-        return NewMemory(
-            save.memory,
-            self._vectors[save.memory.content],
-            save.source_kind or statement.source_kind(self._order),
-            save.reason,
-            ends=save.ends,
-            contests=save.contests,
-            # Neither callers nor the tool say everything that a statement names.
-            links_names=batch.is_given or bool(batch.transcript),
-            speaker=batch.speaker,
-            given=_stated_fields(statement, is_given=batch.is_given, is_reinforcement=save.is_reinforcement),
-        )
-
-    def _has_vector(self, save: Save) -> bool:
+    def _has_vector(self, save: NewMemory) -> bool:
         """Return whether the text to save was embedded; a known memory may have been rewritten since it was read."""
         if save.memory.content in self._vectors:
             return True
@@ -379,7 +378,7 @@ class BatchTransaction:
         )
 
 
-def _save_action(save: Save, result: SaveResult) -> MemoryAction:
+def _save_action(save: NewMemory, result: SaveResult) -> MemoryAction:
     if result.reason == MENTIONED_ONCE:
         return MemoryAction(action="note", type=save.memory.type.value, reason=MENTIONED_ONCE)
     is_decided = result.action is SaveAction.SUPERSEDE and save.memory.supersedes
@@ -389,15 +388,3 @@ def _save_action(save: Save, result: SaveResult) -> MemoryAction:
             "reason": (save.reason if is_decided else result.reason) or None,
         }
     )
-
-
-def _stated_fields(statement: Statement, *, is_given: bool, is_reinforcement: bool) -> set[str]:
-    """Return the fields that a repetition takes over where they are new: those that somebody stated.
-
-    Of a statement that a caller gave, these are the fields given, and of one that only means the same, its tags and
-    metadata. Of a statement in messages these are its times: type, tags, expiry and metadata are the extraction's.
-    """
-    if is_given:
-        given = set(statement.memory.model_fields_set)
-        return given & {"tags", "metadata"} if is_reinforcement else given
-    return {"invalid_at", *(["valid_at"] if statement.is_dated else [])}

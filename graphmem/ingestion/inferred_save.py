@@ -12,13 +12,13 @@ from pydantic import TypeAdapter
 from graphmem.conversations.session import MessageRole
 from graphmem.ingestion.apply import BatchTransaction
 from graphmem.ingestion.candidates import Statement
-from graphmem.ingestion.plan import ActionPlan, Save
+from graphmem.ingestion.plan import ActionPlan
 from graphmem.ingestion.reconcile import Batch, Reconciler, TextVectors
 from graphmem.ingestion.transcript import TranscriptLine
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import MemoryIn, SaveAction, SaveResult
-from graphmem.memories.new_memory import find_doubt
+from graphmem.memories.new_memory import NewMemory, find_doubt
 from graphmem.memories.writer import MemoryWriter, about_speaker, find_space, kind_of_statement
 from graphmem.models.embedder import Embedder
 from graphmem.models.language_model import LanguageModel
@@ -148,7 +148,7 @@ def _to_statement(memory: MemoryIn, now: datetime, kind: SourceKind) -> Statemen
 
 
 def _results_of(
-    statements: Sequence[Statement], plan: ActionPlan, saved: Sequence[tuple[Save, SaveResult]]
+    statements: Sequence[Statement], plan: ActionPlan, saved: Sequence[tuple[NewMemory, SaveResult]]
 ) -> list[SaveResult]:
     """Return the result of each statement: its first save, or why there is none and the memory that it concerns."""
     results = [SaveResult(action=SaveAction.SKIP, memory=None, reason="known already") for _ in statements]

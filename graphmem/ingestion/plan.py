@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from graphmem.ingestion.answers import ActionKind, Decision, PassedPlan, Reconciliation, parse_local_date
 from graphmem.ingestion.candidates import STATED_END_KEY, STATED_START_KEY, Statement
@@ -27,8 +28,9 @@ from graphmem.ingestion.link import (
 from graphmem.memories.entity import EntityIn, EntityRef
 from graphmem.memories.fact import Fact
 from graphmem.memories.memory import PENDING_TYPES, MemoryIn, MemoryStatus, MemoryType
+from graphmem.memories.new_memory import NewMemory
 from graphmem.runtime.field_types import content_hash, name_key
-from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
+from graphmem.tenants.trust import Effect, TrustOrder
 
 MAX_SUPERSESSIONS_PER_BATCH = 12
 """Most memories one batch may supersede or give an end."""
@@ -38,24 +40,6 @@ MAX_DELETIONS_PER_BATCH = 3
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 """A day as the answer gives it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Save:
-    """A memory to save for the statement at `index`; it ends the memories in `memory.supersedes`, for `reason`.
-
-    They end when it starts, or at their own time in `ends`, by memory id. With `is_reinforcement` the memory repeats a
-    known one word for word. Its source is `source_kind`, or else that of its statement. With `contests`, ids of
-    memories, it is saved as contested beside those.
-    """
-
-    index: int
-    memory: MemoryIn
-    reason: str = "superseded"
-    is_reinforcement: bool = False
-    source_kind: SourceKind | None = None
-    ends: Mapping[str, datetime] = field(default_factory=dict)
-    contests: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +83,7 @@ class ActionPlan:
     """
 
     ends: list[End] = field(default_factory=list)
-    saves: list[Save] = field(default_factory=list)
+    saves: list[NewMemory] = field(default_factory=list)
     deletions: list[End] = field(default_factory=list)
     vetoes: list[Veto] = field(default_factory=list)
     unusable: list[str] = field(default_factory=list)
@@ -111,7 +95,8 @@ class ActionPlanner:
 
     `facts` are the believed versions of the related facts and of those that compete with a single-valued statement, by
     memory id; `entity_refs` the entities they name, by id. By `order` a statement ends and deletes nothing that a more
-    trusted source says: it is planned as if it did, and saved as contested.
+    trusted source says: it is planned as if it did, and saved as contested. The statements of a save are given
+    (`is_given`) by a caller.
     """
 
     def __init__(
@@ -121,8 +106,11 @@ class ActionPlanner:
         facts: Mapping[str, Fact],
         entity_refs: Mapping[str, EntityRef],
         order: TrustOrder,
+        *,
+        is_given: bool = False,
     ) -> None:
         self._order = order
+        self._is_given = is_given
         self._statements = statements
         self._linking = linking
         self._facts = dict(facts)
@@ -233,8 +221,31 @@ class ActionPlanner:
             )
             start = statement.effective_start.astimezone(UTC)
             memory = memory.model_copy(update={"single_valued": may_replace, "valid_at": start})
-        self._plan.saves.append(Save(index, memory))
+        self._save(index, memory)
         self._note_replaced_values(memory, statement)
+
+    def _save(self, index: int, memory: MemoryIn, **changes: Any) -> None:
+        """Save a memory for a statement, with its source and what it states, except for what `changes` says."""
+        statement = self._statements[index]
+        planned = NewMemory(
+            memory,
+            source_kind=statement.source_kind(self._order),
+            given=self._stated_fields(statement),
+            index=index,
+        )
+        self._plan.saves.append(replace(planned, **changes))
+
+    def _stated_fields(self, statement: Statement, *, means_known: bool = False) -> set[str]:
+        """Return the fields that a repetition takes over where they are new: those that somebody stated.
+
+        Of a statement that a caller gave, these are the fields given, and of one that only means what is known, its
+        tags and metadata. Of a statement in messages these are its times: type, tags, expiry and metadata are the
+        extraction's.
+        """
+        if self._is_given:
+            given = set(statement.memory.model_fields_set)
+            return given & {"tags", "metadata"} if means_known else given
+        return {"invalid_at", *(["valid_at"] if statement.is_dated else [])}
 
     def _find_immutable_repetition(self, statement: Statement) -> Fact | None:
         """Return an immutable fact that says the same and would have to end where the statement starts."""
@@ -301,7 +312,7 @@ class ActionPlanner:
                 "expires_at": None,
             }
         )
-        self._plan.saves.append(Save(index, again, is_reinforcement=True))
+        self._save(index, again, given=self._stated_fields(statement, means_known=True))
         return None
 
     def _entity_input(self, entity_id: str) -> EntityIn | None:
@@ -340,7 +351,7 @@ class ActionPlanner:
             if has_same_wording(statement, fact):
                 return self._veto(index, "end", "it is of a more trusted source", fact.memory_id)
             contesting = statement.memory.model_copy(update={"supersedes": [fact.memory_id]})
-            self._plan.saves.append(Save(index, contesting))
+            self._save(index, contesting)
             return None
         self._ended_ids.add(fact.memory_id)
         self._facts[fact.memory_id] = replace(fact, invalid_at=end)
@@ -371,7 +382,7 @@ class ActionPlanner:
             memory = memory.model_copy(update={"single_valued": False})
         ends = {fact.memory_id: end for fact in superseded if (end := end_of_superseded(statement, fact, stated_end))}
         reason = f"superseded: {shorten_reason(decision.reason)}"
-        self._plan.saves.append(Save(index, memory, reason, ends=ends))
+        self._save(index, memory, reason=reason, ends=ends)
         self._note_replaced_values(memory, statement)
         for remainder in decision.remaining:
             fact = self._find_shown(remainder.known)
@@ -407,7 +418,7 @@ class ActionPlanner:
             return
         named = [self._entity_refs[key] for key in fact.entity_ids if key in self._entity_refs]
         memory = make_remainder(remaining, fact, statement, self._entity_input(fact.subject_id), named)
-        self._plan.saves.append(Save(index, memory, source_kind=fact.trust_kind))
+        self._save(index, memory, source_kind=fact.trust_kind)
 
     def _contest(self, index: int, statement: Statement, known: Sequence[Fact]) -> None:
         """Save a statement as contested beside what it contradicts; neither ends the other."""
@@ -421,7 +432,7 @@ class ActionPlanner:
             self._veto(index, "contest", "no known memory was named", is_saved=True)
         if not contested:
             return self._insert(index, statement, by_rules=False)
-        self._plan.saves.append(Save(index, statement.memory, contests=contested))
+        self._save(index, statement.memory, contests=contested)
         return None
 
     def _close_passed_plans(self, passed: Sequence[PassedPlan]) -> None:

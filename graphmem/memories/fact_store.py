@@ -160,11 +160,13 @@ class FactStore:
         *,
         locked_at: datetime | None = None,
         loader: FactLoader | None = None,
+        finds_related: bool = True,
     ) -> list[SaveResult]:
         """Save memories within an open transaction.
 
         `locked_at` is the time that `lock_user` returned for the owner in this transaction, `loader` the owner's
-        loader of this transaction; without them the owner is locked or created, and the facts are loaded here.
+        loader of this transaction; without them the owner is locked or created, and the facts are loaded here. With
+        `finds_related`, the results name related memories.
         """
         indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
         for index, memory in enumerate(memories):
@@ -176,7 +178,7 @@ class FactStore:
             is_own = target == owner
             now = locked_at if locked_at and is_own else await self.lock_or_create_user(transaction, target)
             facts = loader if loader and is_own else FactLoader(transaction, target)
-            save = FactSave(transaction, target, self._entities, facts, now, actor)
+            save = FactSave(transaction, target, self._entities, facts, now, actor, finds_related)
             saved = await save.run([memories[index] for index in indexes], name_vectors)
             results.update(zip(indexes, saved, strict=True))
         return [results[index] for index in range(len(memories))]

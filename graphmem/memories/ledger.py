@@ -20,33 +20,22 @@ from graphmem.memories.fact import (
 )
 from graphmem.memories.memory import MemoryPatch, MemoryStatus, MemoryType, SaveAction, Scope
 from graphmem.memories.repetitions import find_new_details, reinforced
-from graphmem.memories.timeline import REVERTED_REASON, Timeline, is_ended_by_start, refuse_rivals
-from graphmem.memories.version_log import without_end
+from graphmem.memories.timeline import Timeline, is_ended_by_start, refuse_rivals
+from graphmem.memories.version_log import (
+    CLOSED_REASON,
+    HOLDS_REASON,
+    MERGED_REASON,
+    REFUTED_REASON,
+    RESTATED_REASON,
+    REVERTED_REASON,
+    REWRITTEN_REASON,
+    SETTLED_REASON,
+    without_end,
+)
 from graphmem.runtime.errors import Conflict, InvalidInput, VersionConflict
 from graphmem.runtime.field_types import deduplicate
 from graphmem.runtime.times import MICROSECOND
 from graphmem.tenants.trust import CONSOLIDATION, Effect, SourceKind, Verdict
-
-MERGED_REASON = "merged"
-"""The end reason of a memory that a consolidation run merged into another one."""
-
-CLOSED_REASON = "carried out, given up or replaced"
-"""The end reason of a plan that a consolidation run closed because of what another memory says."""
-
-REWRITTEN_REASON = "rewritten"
-"""The end reason of a version of a profile that a consolidation run replaced."""
-
-RESTATED_REASON = "stated again"
-"""The end reason of a version whose statement was repeated with something new."""
-
-HOLDS_REASON = "resolved: it holds"
-"""The end reason of a contested version that was found to hold, and of the versions that it ended then."""
-
-REFUTED_REASON = "resolved: it does not hold"
-"""The end reason of a contested version that was found not to hold."""
-
-SETTLED_REASON = "stated by a source that is trusted as much or more"
-"""The end reason of a contested version whose statement became a memory of its own."""
 
 FIXED_ASSOCIATIONS_REASON = "it is immutable, or one of the two is of a more trusted source, so that its relations stay"
 """Why a memory is not associated with another one."""

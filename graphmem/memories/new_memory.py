@@ -32,7 +32,7 @@ _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A statement with its vector and its source.
+    """A statement that is to be saved, and how; `vector` is that of its text, once it was computed.
 
     `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
     memory id, where that is not the statement's start. One that `contests` memories, by id, is saved as
@@ -41,10 +41,11 @@ class NewMemory:
     one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
     `source_kind` is its source, `trusted_as` the kind whose trust it has, if another. `given` names
     the fields that were stated and are no defaults: a repetition takes those over into the memory that it repeats.
+    `index` is the place of the statement in the batch that it was planned for.
     """
 
     memory: MemoryIn
-    vector: Vector
+    vector: Vector = field(default_factory=list)
     source_kind: SourceKind = "user"
     reason: str = "superseded"
     provenance: ImportProvenance | None = None
@@ -55,6 +56,7 @@ class NewMemory:
     speaker: str | None = None
     trusted_as: SourceKind | None = None
     given: Set[str] = frozenset()
+    index: int = 0
 
     def memory_id(self, owner: Owner) -> str:
         """Return an id for the memory: random, or the same each time for the same imported statement."""

@@ -205,7 +205,7 @@ MAX_RELATED = 5
 
 @dataclass(frozen=True, slots=True)
 class FactSave:
-    """Saves new memories of one owner, who was locked at `now`."""
+    """Saves new memories of one owner, who was locked at `now`; with `finds_related`, results name related memories."""
 
     transaction: Transaction
     owner: Owner
@@ -213,6 +213,7 @@ class FactSave:
     loader: FactLoader
     now: datetime
     actor: str | None
+    finds_related: bool = True
 
     async def run(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         """Save memories in order; `name_vectors` holds the vectors of entity names by name key.
@@ -360,7 +361,7 @@ class FactSave:
             set() if memory.provenance else {*draft.entity_ids} - new_entity_ids
             for memory, draft in zip(memories, drafts, strict=True)
         ]
-        compared = [at for at, entity_ids in enumerate(about) if entity_ids]
+        compared = [at for at, entity_ids in enumerate(about) if entity_ids] if self.finds_related else []
         related: list[list[str]] = [[] for _ in drafts]
         if not compared:
             return related

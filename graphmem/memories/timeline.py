@@ -10,16 +10,10 @@ from graphmem.memories.fact import (
     Fact,
 )
 from graphmem.memories.memory import MemoryStatus
-from graphmem.memories.version_log import VersionLog, ensure_mutable, without_end
+from graphmem.memories.version_log import CONTESTED_REASON, REVERTED_REASON, VersionLog, ensure_mutable, without_end
 from graphmem.runtime.errors import Conflict
 from graphmem.runtime.times import MIN_TIME
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
-
-REVERTED_REASON = "reverted"
-"""The end reason of a memory that a revert reopened or retired."""
-
-CONTESTED_REASON = "contested by a more trusted source"
-"""The end reason of a version that a late arrival of a more trusted source contradicts."""
 
 
 class Timeline(VersionLog):

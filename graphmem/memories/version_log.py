@@ -16,6 +16,33 @@ from graphmem.runtime.times import MICROSECOND
 MAX_QUOTED = 100
 """Characters of a statement that an error quotes."""
 
+MERGED_REASON = "merged"
+"""The end reason of a memory that a consolidation run merged into another one."""
+
+CLOSED_REASON = "carried out, given up or replaced"
+"""The end reason of a plan that a consolidation run closed because of what another memory says."""
+
+REWRITTEN_REASON = "rewritten"
+"""The end reason of a version of a profile that a consolidation run replaced."""
+
+RESTATED_REASON = "stated again"
+"""The end reason of a version whose statement was repeated with something new."""
+
+REVERTED_REASON = "reverted"
+"""The end reason of a memory that a revert reopened or retired."""
+
+HOLDS_REASON = "resolved: it holds"
+"""The end reason of a contested version that was found to hold, and of the versions that it ended then."""
+
+REFUTED_REASON = "resolved: it does not hold"
+"""The end reason of a contested version that was found not to hold."""
+
+CONTESTED_REASON = "contested by a more trusted source"
+"""The end reason of a version that a late arrival of a more trusted source contradicts."""
+
+SETTLED_REASON = "stated by a source that is trusted as much or more"
+"""The end reason of a contested version whose statement became a memory of its own."""
+
 
 class LatestVersions:
     """The latest version of each memory, in the order in which the memories came."""

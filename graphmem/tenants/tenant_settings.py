@@ -80,12 +80,6 @@ async def find_trust_order(
     return parse_order(rows[0]["trust"]["order"] if rows else None)
 
 
-async def load_trust_order(graph: Graph, tenant: str) -> TrustOrder:
-    """Return the order of a tenant."""
-    rows = await graph.fetch("trust.find", tenant=tenant)
-    return parse_order(rows[0]["trust"]["order"] if rows else None)
-
-
 class TrustService:
     """Reads and sets the order of trust of tenants, and says what keys may claim."""
 
@@ -102,7 +96,8 @@ class TrustService:
 
     async def get_order(self, tenant: str) -> TrustOrder:
         """Return the order of a tenant, to compare sources by."""
-        return await load_trust_order(self._graph, Owner(tenant, "").tenant)
+        rows = await self._graph.fetch("trust.find", tenant=Owner(tenant, "").tenant)
+        return parse_order(rows[0]["trust"]["order"] if rows else None)
 
     async def set(self, tenant: str, request: TrustIn, actor: str) -> Trust:
         """Set the order of a tenant, which applies to every later read and write; an empty one removes it."""

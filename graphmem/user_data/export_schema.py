@@ -1,4 +1,4 @@
-"""The form of an export: its entries, its sections, its JSON Schema and earlier schema versions. Pure."""
+"""The form of an export: its entries, its sections, its JSON Schema and earlier schema versions."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from graphmem.memories.fact import Fact, dedup_key, fact_to_properties
 from graphmem.memories.timeline import describe_rival, find_rival
-from graphmem.neo4j.driver_values import Row
+from graphmem.neo4j.driver_values import Row, pack_vector
 from graphmem.neo4j.schema import LinkType, RecordLabel
 from graphmem.runtime.errors import Conflict
 from graphmem.tenants.owners import Owner
@@ -288,8 +288,9 @@ def with_ids(fact: Fact, ids: Mapping[str, str]) -> Fact:
 def node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
     """Return the row that creates a node."""
     properties = node.to_graph(ids) | {"group_id": owner.group_id}
-    if node.label in VECTOR_PROPERTIES:
+    if vector_property := VECTOR_PROPERTIES.get(node.label):
         properties["group_key"] = owner.group_key
+        properties[vector_property] = pack_vector(properties.get(vector_property))
     if node.label == RecordLabel.EPISODIC:
         properties[FOLDED_TEXT] = join_folded_words(properties["content"], properties.get("speaker"))
     return {"key": node.key, "labels": list(node.labels), "properties": properties}
@@ -302,7 +303,7 @@ def version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str], 
     return {
         "subject_id": fact.subject_id,
         "object_id": fact.object_id or fact.subject_id,
-        "properties": {**marks, **fact_to_properties(fact), "fact_embedding": version.vector},
+        "properties": {**marks, **fact_to_properties(fact), "fact_embedding": pack_vector(version.vector)},
     }
 
 

@@ -35,6 +35,7 @@ from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.profiles import TenantProfiles
 from graphmem.tenants.rights import Rights
+from graphmem.tenants.tenant_settings import TrustService
 from tests.conftest import FakeClock
 
 
@@ -128,7 +129,7 @@ async def open_harness(
         contexts=ContextService(
             store, SurroundingsStore(graph, clock), search, reinforcement, profiles, policy, clock, usage
         ),
-        learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage),
+        learner=ContextLearner(store, episodes, lookup, policy, profiles, clock, usage, TrustService(graph, clock)),
         reinforcement=reinforcement,
     )
     await usage.buffer.close()

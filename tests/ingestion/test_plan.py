@@ -225,7 +225,6 @@ def test_a_reinforcement_saves_the_known_content_again() -> None:
         [candidate("Mara is fond of coffee")], [fact("f1", valid_at=midnight("2020-01-01"))], decide(1, "reinforce", 1)
     )
     (save,) = made.saves
-    assert save.is_reinforcement
     assert (save.memory.content, save.memory.valid_at) == ("Mara loves coffee", midnight("2020-01-01"))
     assert save.memory.source
     assert save.memory.source.message_ids == ["m1"]

@@ -8,8 +8,10 @@ from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
 import pytest
 
+from graphmem.memories.entity import EntityIn
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact import RetrievalCount
 from graphmem.memories.fact_store import FactStore
@@ -21,6 +23,7 @@ from graphmem.memories.memory import (
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
+from graphmem.memories.saving import COMPARED_PER_STATEMENT, MAX_RELATED
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.field_types import name_key
@@ -219,3 +222,27 @@ async def test_strength_falls_with_time_and_a_retrieval_adds_to_what_is_left(gra
     assert await strengths() == pytest.approx({read.id: 0.3, unread.id: 0.25}, abs=1e-4)
     now[0] += timedelta(days=69.31)
     assert await strengths() == pytest.approx({read.id: 0.15, unread.id: 0.125}, abs=1e-4)
+
+
+async def test_related_memories_are_the_same_whether_all_are_compared_or_those_near(
+    facts: FactStore, owner: Owner
+) -> None:
+    """One statement about an entity with many versions is searched near; with a second one, all are compared."""
+    rng = np.random.default_rng(7)
+    topics = rng.normal(size=(COMPARED_PER_STATEMENT // 5 + 1, len(VECTOR)))
+
+    def about_mara(content: str, topic: int, distance: float) -> NewMemory:
+        vector = topics[topic] + distance * rng.normal(size=len(VECTOR))
+        return NewMemory(MemoryIn(content=content, subject=EntityIn(name="Mara")), vector.tolist())
+
+    known = [
+        about_mara(f"Mara does {number} of {topic}", topic, 0.3) for topic in range(len(topics)) for number in range(5)
+    ]
+    await facts.save(owner, known, {}, None)
+    [near] = await facts.save(owner, [about_mara("Mara does more of 3", 3, 0.1)], {}, None)
+    again = [about_mara("Mara does yet more of 3", 3, 0.1), about_mara("Mara does more of 4", 4, 0.1)]
+    compared, other = await facts.save(owner, again, {}, None)
+    assert near.memory
+    assert len(near.related) == len(compared.related) == len(other.related) == MAX_RELATED
+    assert {*compared.related} - {near.memory.id} < {*near.related}
+    assert {*other.related}.isdisjoint(near.related)

@@ -33,7 +33,7 @@ class Home(Ledger):
 
     def by(self, kind: SourceKind) -> Home:
         """Let a source make the next changes."""
-        self._kind = kind
+        self.kind = kind
         return self
 
     def __getitem__(self, place: str) -> Fact:
@@ -290,7 +290,7 @@ def save_all(home: Home, statements: Sequence[Said], kind: StatedKind | None = N
             continue
         done.append((outcome.action, outcome.fact.memory_id, outcome.superseded, outcome.fact.valid_at))
         for fact in before.values():
-            if home._order.level(draft.trust_kind) > home._order.level(fact.trust_kind):
+            if home.order.level(draft.trust_kind) > home.order.level(fact.trust_kind):
                 ensure_kept(fact, home[fact.memory_id])
     return done
 
