@@ -190,11 +190,15 @@ INTEGRATION_FIXTURES = frozenset({"chartcheck", "database", "neo4j_folder"})
 INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "faults", "jobs", "packaging"})
 
 
-FIRST = ("neo4j/test_query_plans", "neo4j/test_server", "packaging", "faults", "placement", "browser", "documentation")
+FIRST = (
+    *("neo4j/test_query_plans", "neo4j/test_migrations", "neo4j/test_server", "packaging", "search/test_graphiti"),
+    *("faults", "placement", "browser", "documentation"),
+)
 """What is begun first, in this order.
 
-`test_query_plans` has Neo4j forget every plan that it has made; the others wait for servers and installations of their
-own, while the rest of the suite keeps the processors busy.
+When an index is created or dropped, Neo4j forgets every plan that it has made: later in a run, it would make hundreds
+again. `test_migrations` does so, and Graphiti, whose indexes come after the plans are tested. The others wait for
+servers and installations of their own, while the rest of the suite keeps the processors busy.
 """
 
 

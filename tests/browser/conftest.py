@@ -10,6 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -282,8 +283,8 @@ class ExplorerUser:
         return run
 
 
-@pytest.fixture
-def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
+@contextmanager
+def filled_tenant(service: Service, tenant: str) -> Iterator[ExplorerUser]:
     """Mara moved from Lisbon to Porto in 2025, said so in a message, and once typed markup."""
     key = service.key(tenant)
     headers = {"Authorization": f"Bearer {key}"}
@@ -295,6 +296,20 @@ def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
         assert http.post("/v1/users/u-7/messages", json=sent).status_code in (200, 202)
         explorer_user.save(*MEMORIES)
         yield explorer_user
+
+
+@pytest.fixture
+def explorer_user(service: Service, tenant: str) -> Iterator[ExplorerUser]:
+    """A user with memories, whom the test may change."""
+    with filled_tenant(service, tenant) as user:
+        yield user
+
+
+@pytest.fixture(scope="package")
+def unchanged_user(service: Service) -> Iterator[ExplorerUser]:
+    """A user with the same memories for all tests that change nothing."""
+    with filled_tenant(service, f"t{uuid.uuid4().hex[:12]}") as user:
+        yield user
 
 
 MESSAGES: list[dict[str, Any]] = [

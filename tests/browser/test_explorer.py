@@ -99,8 +99,8 @@ def test_overview_says_how_much_is_stored_what_changed_and_draws_current_facts(
     assert page.console_errors == []
 
 
-def test_search_says_why_each_memory_was_found(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "search")
+def test_search_says_why_each_memory_was_found(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page, "search")
     page.wait_for("#find").send_keys("Where does Mara live?", Keys.ENTER)
     page.wait_for("#results li", "Mara lives in Porto")
     found = page.find_all("#results > li")
@@ -117,9 +117,9 @@ def test_search_says_why_each_memory_was_found(page: Page, explorer_user: Explor
 
 
 def test_a_model_answers_a_question_when_it_is_asked_to(
-    page: Page, explorer_user: ExplorerUser, service: Service, monkeypatch: pytest.MonkeyPatch
+    page: Page, unchanged_user: ExplorerUser, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    explorer_user.open(page, "search")
+    unchanged_user.open(page, "search")
     page.wait_for("#find").send_keys("Where does Mara live?", Keys.ENTER)
     page.click("#ask")
     page.wait_for("#problem", "GRAPHMEM_LLM_MODEL")
@@ -140,8 +140,8 @@ def test_a_model_answers_a_question_when_it_is_asked_to(
     assert page.console_errors == []
 
 
-def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "memories")
+def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page, "memories")
     page.wait_for("#list-title", "8 memories")
     page.wait_for("[name=keyword]").send_keys("green tea", Keys.ENTER)
     page.wait_for("#list-title", "2 memories")
@@ -156,8 +156,8 @@ def test_filters_are_in_the_address_and_back_keeps_the_place(page: Page, explore
     wait_for_place(page, 400)
 
 
-def test_place_left_by_back_and_by_reload_is_kept(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "overview")
+def test_place_left_by_back_and_by_reload_is_kept(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page, "overview")
     page.resize(1280, 300)
     page.click("#views a", "Memories")
     page.wait_for("#list-title", "8 memories")
@@ -175,9 +175,9 @@ def test_place_left_by_back_and_by_reload_is_kept(page: Page, explorer_user: Exp
 
 
 def test_place_waits_for_the_rows_and_is_kept_when_the_list_is_left_before_them(
-    page: Page, explorer_user: ExplorerUser
+    page: Page, unchanged_user: ExplorerUser
 ) -> None:
-    explorer_user.open(page, "memories")
+    unchanged_user.open(page, "memories")
     page.wait_for("#list-title", "8 memories")
     page.resize(1280, 300)
     page.driver.execute_script(LEAVE_FROM_400, "Ilse is Mara's sister")
@@ -215,8 +215,8 @@ def test_back_shows_as_many_rows_as_there_were(page: Page, explorer_user: Explor
     page.wait_for("#status", "The first 4 sessions")
 
 
-def test_session_shows_what_was_drawn_from_each_message(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "sessions")
+def test_session_shows_what_was_drawn_from_each_message(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page, "sessions")
     page.click("#sessions a", "Moving house")
     page.wait_for("#messages .message", "I have moved to Porto, at last!")
     texts = [message.text for message in page.find_all(".message")]
@@ -358,8 +358,8 @@ def test_reverted_replacement_is_shown_as_true_at_no_time(page: Page, explorer_u
     assert "Vienna" not in drawn_names(page)
 
 
-def test_two_times_are_compared_with_what_changed_highlighted(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "compare")
+def test_two_times_are_compared_with_what_changed_highlighted(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page, "compare")
     page.set("[name=v1]", "2024-06-01T00:00:00")
     page.click("#compare-form button", "Compare")
     replaced = page.wait_for("#differences li", "replaced")
@@ -371,9 +371,11 @@ def test_two_times_are_compared_with_what_changed_highlighted(page: Page, explor
     page.wait_until_gone("#differences")
 
 
-def test_slow_earlier_response_does_not_replace_the_last_chosen_entity(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page, "entities")
-    slow = explorer_user.entity_id("Mara")
+def test_slow_earlier_response_does_not_replace_the_last_chosen_entity(
+    page: Page, unchanged_user: ExplorerUser
+) -> None:
+    unchanged_user.open(page, "entities")
+    slow = unchanged_user.entity_id("Mara")
     page.driver.execute_script(
         "const fetched = window.fetch; window.held = new Promise((done) => { window.release = done; });"
         "window.fetch = (address, ...rest) => String(address).includes(arguments[0])"

@@ -91,8 +91,8 @@ def test_graph_of_500_entities_is_laid_out_and_labels_some(page: Page, service: 
     assert 5 < measured["labels"] <= 90
 
 
-def test_labels_in_the_drawing_do_not_cover_one_another(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page)
+def test_labels_in_the_drawing_do_not_cover_one_another(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page)
     boxes = page.drawing(
         "cy.nodes().filter((node) => node.data('label'))"
         ".map((node) => node.renderedBoundingBox({includeNodes: false, includeEdges: false, includeLabels: true}))"
@@ -105,8 +105,8 @@ def test_labels_in_the_drawing_do_not_cover_one_another(page: Page, explorer_use
             assert min(across, down) <= OUTLINE, (one, other)
 
 
-def test_graph_is_moved_zoomed_and_opened_by_mouse(page: Page, explorer_user: ExplorerUser) -> None:
-    explorer_user.open(page)
+def test_graph_is_moved_zoomed_and_opened_by_mouse(page: Page, unchanged_user: ExplorerUser) -> None:
+    unchanged_user.open(page)
     canvas = page.wait_for("#drawing")
     before = page.drawing("({zoom: cy.zoom(), ...cy.pan()})")
     corner = ActionChains(page.driver).move_to_element_with_offset(canvas, 40 - canvas.size["width"] // 2, 0)
@@ -132,7 +132,7 @@ def test_graph_is_moved_zoomed_and_opened_by_mouse(page: Page, explorer_user: Ex
     page.wait_for("#entity-title", "Ilse")
 
 
-def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUser) -> None:
+def test_page_is_usable_by_keyboard_alone(page: Page, unchanged_user: ExplorerUser) -> None:
     def focused() -> str:
         return str(page.driver.execute_script("return document.activeElement.id || document.activeElement.textContent"))
 
@@ -147,7 +147,7 @@ def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUse
             press(Keys.TAB)
         pytest.fail(f"{text!r} was not reached; the focus is on {focused()!r}")
 
-    explorer_user.open(page, "entities")
+    unchanged_user.open(page, "entities")
     tab_to("find")
     press("Ilse")
     page.wait_for("#status", "1 entity.")
@@ -176,11 +176,11 @@ def test_page_is_usable_by_keyboard_alone(page: Page, explorer_user: ExplorerUse
     page.wait_for("h1", "Ilse is Mara's sister")
 
 
-def test_hostile_text_stays_text(page: Page, explorer_user: ExplorerUser) -> None:
-    for view in ("overview", f"entities/{explorer_user.entity_id('<b>Bold</b> & co')}", "search?q=what+Mara+typed"):
-        explorer_user.open(page, view)
+def test_hostile_text_stays_text(page: Page, unchanged_user: ExplorerUser) -> None:
+    for view in ("overview", f"entities/{unchanged_user.entity_id('<b>Bold</b> & co')}", "search?q=what+Mara+typed"):
+        unchanged_user.open(page, view)
         page.wait_for("#view", MARKUP_CONTENT)
-    explorer_user.open(page, f"memories/{explorer_user.memory_id('img src')}")
+    unchanged_user.open(page, f"memories/{unchanged_user.memory_id('img src')}")
     page.wait_for("h1", MARKUP_CONTENT)
     page.wait_for("#versions", MARKUP_CONTENT)
     assert page.find_all("main img, main b") == []

@@ -102,7 +102,7 @@ async def test_server_that_has_not_opened_the_database_does_not_answer(database:
             await closed.check_answering(3)
     finally:
         await closed.close()
-    await graph.check_answering(3)
+    await graph.check_answering(60)
 
 
 MESSAGES = {"session_id": "s1", "messages": [{"role": "user", "content": "I like tea"}], "wait": True}

@@ -75,7 +75,7 @@ async def test_run_whose_job_has_failed_does_not_stay_unfinished(
         # It knows no kind of job and waits for no other worker, so that the job fails.
         await services.jobs.start_worker([], WorkerOptions(handover_pauses=()))
         payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
-        job = await services.jobs.wait(await services.jobs.enqueue(CONSOLIDATION_JOB, payload, run_id), 10)
+        job = await services.jobs.wait(await services.jobs.enqueue(CONSOLIDATION_JOB, payload, run_id), 60)
         assert (await services.consolidations.get(owner.tenant, run_id)).status is RunStatus.QUEUED
         assert await services.consolidations.end_stranded() == 1
         run = await services.consolidations.get(owner.tenant, run_id)

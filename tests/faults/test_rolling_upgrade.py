@@ -94,7 +94,7 @@ def migrations(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "V0001__run.cypher").write_text(
         "CREATE INDEX run_number IF NOT EXISTS FOR (r:Run) ON (r.number);\n"
-        "UNWIND range(1, 3000000) AS number WITH count(number) AS numbers CREATE (:Run {number: numbers});\n"
+        "UNWIND range(1, 500000) AS number WITH count(number) AS numbers CREATE (:Run {number: numbers});\n"
     )
     return folder
 

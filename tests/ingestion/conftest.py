@@ -167,6 +167,12 @@ def caught() -> Literal["keep", "refuse"]:
 
 
 @pytest.fixture
+def answer_seconds() -> float:
+    """How long an answer of the model is waited for: on a busy machine as long as the work that a test does in one."""
+    return 120
+
+
+@pytest.fixture
 def harness(
     owner: Owner,
     server: ScriptedServer,
@@ -177,6 +183,7 @@ def harness(
     clock: FakeClock,
     profiles: TenantProfiles,
     caught: Literal["keep", "refuse"],
+    answer_seconds: float,
 ) -> IngestionHarness:
     server.steps.clear()
     entities = EntityStore(graph)
@@ -184,7 +191,9 @@ def harness(
     episodes = EpisodeStore(graph, clock)
     policy = SecretPolicy()
     memory_writer = MemoryWriter(facts, embedder, policy, profiles)
-    model = ProviderModel(base_url=server.base_url, retries=RetryPolicy(timeout=3, attempts=2, backoff=0.01))
+    model = ProviderModel(
+        base_url=server.base_url, retries=RetryPolicy(timeout=answer_seconds, attempts=2, backoff=0.01)
+    )
     inbox = Inbox(episodes, embedder, policy, jobs)
     job = ExtractionJob(
         graph=graph,

@@ -38,7 +38,7 @@ def answers_after(work: Callable[[], Awaitable[object]], answer: object) -> Step
         await work()
 
     def step(exchange: Exchange) -> None:
-        asyncio.run_coroutine_threadsafe(finish(), loop).result(20)
+        asyncio.run_coroutine_threadsafe(finish(), loop).result(60)
         reply(exchange)
 
     return step

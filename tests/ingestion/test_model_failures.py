@@ -22,6 +22,12 @@ FAULTS: dict[str, Step] = {
 }
 
 
+@pytest.fixture
+def answer_seconds() -> float:
+    """A server that hangs is soon given up."""
+    return 3
+
+
 @pytest.mark.req("GO-08")
 @pytest.mark.req("UMB-01")
 @pytest.mark.parametrize("fault", FAULTS)

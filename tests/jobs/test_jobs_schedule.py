@@ -34,7 +34,7 @@ async def test_schedule_queues_one_job_per_tick_with_several_workers(
     while len(await runner.list("_system:nightly")) < 3:  # noqa: ASYNC110 - another process queues them too
         await asyncio.sleep(0.1)
     jobs = await runner.list("_system:nightly")
-    ended = [await runner.wait(job.id, 20) for job in jobs]
+    ended = [await runner.wait(job.id, 60) for job in jobs]
     assert {job.status for job in ended} == {JobStatus.SUCCEEDED}
     ticks = [line for line in worker_process.lines() if line != "ready"]
     assert len(ticks) == len(set(ticks)) >= 3

@@ -79,7 +79,7 @@ async def test_the_database_answers_for_a_larger_user_until_the_copy_is_loaded(
     await copies.close()
 
 
-SECONDS = 3.0
+SECONDS = 8.0
 """How long a copy of a small group is waited for, here long enough for a machine that is busy."""
 
 
