@@ -224,20 +224,26 @@ def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
     return sum(key in counted for answer in lines for key in answer.line.keys)
 
 
-def without_repetitions(texts: Iterable[tuple[str, AnswerLine]]) -> list[AnswerLine]:
-    """Return lines without those whose text repeats most of an earlier one."""
-    kept: list[AnswerLine] = []
-    bits: dict[str, int] = {}
-    kept_bits: list[int] = []
-    for text, answer in texts:
+class StatedTexts:
+    """The content words of the texts of lines, by which one that repeats most of an earlier one is found."""
+
+    def __init__(self) -> None:
+        self._bits: dict[str, int] = {}
+        self._stated: list[int] = []
+
+    def add(self, text: str) -> bool:
+        """Add a text unless it repeats most of an earlier one; return whether it was added."""
         words = content_words(text)
-        stated = sum(1 << bits.setdefault(word, len(bits)) for word in words)
+        stated = 0
+        for word in words:
+            stated |= 1 << self._bits.setdefault(word, len(self._bits))
         repeated = MAX_REPEATED_WORDS * len(words)
-        if words and any((stated & earlier).bit_count() >= repeated for earlier in kept_bits):
-            continue
-        kept_bits.append(stated)
-        kept.append(answer)
-    return kept
+        if words:
+            for earlier in self._stated:
+                if (stated & earlier).bit_count() >= repeated:
+                    return False
+        self._stated.append(stated)
+        return True
 
 
 def says_something(hit: MessageHit, words: ExcerptWords) -> bool:

@@ -13,6 +13,7 @@ from typing import TypedDict
 from graphmem.context import conversation_summary
 from graphmem.context.answer_lines import (
     SlotMembers,
+    StatedTexts,
     adds_detail,
     count_chosen,
     find_chain_of_hits,
@@ -27,7 +28,6 @@ from graphmem.context.answer_lines import (
     restates,
     slot_bullet,
     with_rivals,
-    without_repetitions,
 )
 from graphmem.context.conversation_summary import to_single_line, truncate_at_word
 from graphmem.context.hints import (
@@ -77,6 +77,7 @@ from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductRules
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
 from graphmem.text.normalising import normalise
+from graphmem.text.token_counts import count_tokens
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_UNREAD_MESSAGES = 5
@@ -88,8 +89,8 @@ MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
 QUOTES_PER_BUDGET = 8
 """Quotes of the longest length that would fill the budget, within these bounds."""
 
-LONGEST_TOKEN = 8
-"""Characters of a token on average at most: lines of more in all than this for each token of a budget do not fit."""
+SPARE_LINES = 1.5
+"""Tokens of the lines that are made for each token of a budget: where a long line does not fit, a later one may."""
 
 MAX_SUMMARIES = 3
 """Summaries of earlier conversations that a context has whatever is asked; the latest ones."""
@@ -417,13 +418,27 @@ def _answer_lines(
     elsewhere = [hit.memory for hit in material.hits if is_of_domain(hit.memory) and hit.memory.id not in shown_ids]
     messages = _quotable_messages(material, [*contradicted, *elsewhere])
     quote_limit = _quote_limit(request)
-    lines: list[tuple[str, AnswerLine]] = []
+    lines: list[AnswerLine] = []
+    stated = StatedTexts()
+    left = SPARE_LINES * request.token_budget
     facts_by_message: dict[MessageName, list[str]] = defaultdict(list)
     detailed: list[MessageHit] = []
 
-    def quote(hit: MessageHit) -> None:
+    def add(section: PreambleSection, place: float, line: PreambleLine) -> int:
+        lines.append(AnswerLine(section, place, line))
+        return count_tokens(line.text)
+
+    def add_quote(hit: MessageHit) -> int:
+        if not stated.add(hit.content):
+            return 0
         line = quote_line(hit.message, words.excerpt(hit.content, quote_limit), material.titles)
-        lines.append((hit.content, AnswerLine(PreambleSection.QUOTES, hit.message.timestamp.timestamp(), line)))
+        return add(PreambleSection.QUOTES, hit.message.timestamp.timestamp(), line)
+
+    def add_facts(facts: Sequence[SearchHit], text: str, line: PreambleLine) -> int:
+        for fact in facts:
+            for message_id in fact.memory.source.message_ids:
+                facts_by_message[fact.memory.space, message_id].append(fact.content)
+        return add(PreambleSection.MEMORIES, len(lines), line) if stated.add(text) else 0
 
     ordered = order_answers(
         fitting,
@@ -432,30 +447,24 @@ def _answer_lines(
         find_chain_of_hits(fitting, words, _user_entity_id(material)),
         is_overview=overview_topic(request.question, WESTERN_LANGUAGES) is not None,
     )
-    length = 0
     for hit in limit_memories(ordered, request.top):
-        if length > LONGEST_TOKEN * request.token_budget:
+        if left < 0:
             break
-        before = len(lines)
         if isinstance(hit, SearchHit):
-            lines.append((hit.content, AnswerLine(PreambleSection.MEMORIES, len(lines), bullets[hit.memory.id])))
-            for message_id in hit.memory.source.message_ids:
-                facts_by_message[hit.memory.space, message_id].append(hit.content)
+            left -= add_facts([hit], hit.content, bullets[hit.memory.id])
         elif isinstance(hit, SlotMembers):
             if line := slot_bullet(hit.members, material.titles, material.now):
-                for member in hit.members:
-                    for message_id in member.memory.source.message_ids:
-                        facts_by_message[member.memory.space, message_id].append(member.content)
-                lines.append((line.text, AnswerLine(PreambleSection.MEMORIES, len(lines), line)))
+                left -= add_facts(hit.members, line.text, line)
         elif facts := facts_by_message.get((hit.message.space, hit.message.id)):
             if adds_detail(hit.content, facts):
                 detailed.append(hit)
         else:
-            quote(hit)
-        length += sum(len(answer.line.text) for _, answer in lines[before:])
+            left -= add_quote(hit)
     for hit in detailed:
-        quote(hit)
-    return without_repetitions(lines)
+        if left < 0:
+            break
+        left -= add_quote(hit)
+    return lines
 
 
 def _user_entity_id(material: ContextMaterial) -> str | None:

@@ -35,7 +35,7 @@ RANK_K = 20
 NEIGHBOUR_REACH = 2
 """How far from a message its neighbours are; the influence of the next but one is half that of the next."""
 
-OPENING_LENGTH = 20
+OPENING_LENGTH = 40
 """Number of messages after which a session's opening counts a third (1 / e) of what its first message counts."""
 
 LATER_SUPPORT = 0.5

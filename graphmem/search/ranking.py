@@ -19,7 +19,7 @@ import numpy as np
 
 from graphmem.memories.fact import INITIAL_STRENGTH
 from graphmem.search.bm25 import Scores
-from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Rows, Times
+from graphmem.search.candidates import Candidates, FactNumbers, FactRow, Ranking, Rows, Times
 from graphmem.search.fit import FitFeatures, FitWeights, fit, max_rrf_score, reciprocal_rank_fusion
 from graphmem.search.models import FIT_SCORE, ChannelRank, Explanation, SourceName
 from graphmem.tenants.trust import TrustOrder
@@ -239,25 +239,23 @@ def apply_rerank_scores(ranked: RankedFacts, rows: Rows, scores: Sequence[float]
 
 def explain(ranked: RankedFacts, best: Sequence[int], source: SourceName) -> list[Explanation]:
     """Return for each row the source, its rank in each channel, what its fit comes from, and its factors."""
-    ranks = {
-        channel: {
-            row: (rank, score) for rank, (row, score) in enumerate(zip(rows.tolist(), scores.tolist(), strict=True), 1)
-        }
-        for channel, (rows, scores) in ranked.found.channels.items()
-    }
+    channels = {channel: _ranks_of(ranking, best) for channel, ranking in ranked.found.channels.items()}
+    columns = {**ranked.features._asdict(), **ranked.factors._asdict(), "fit": ranked.fit, "rrf": ranked.rrf}
+    if ranked.rerank is not None:
+        columns["rerank"] = ranked.rerank
+    names, values = list(columns), zip(*(column[best].tolist() for column in columns.values()), strict=True)
     return [
         Explanation(
             source=source,
-            **{
-                channel: ChannelRank(rank=found[row][0], score=found[row][1])
-                for channel, found in ranks.items()
-                if row in found
-            },
-            **{name: column[row].item() for name, column in ranked.features._asdict().items()},
-            **{name: column[row].item() for name, column in ranked.factors._asdict().items()},
-            fit=ranked.fit[row].item(),
-            rrf=ranked.rrf[row].item(),
-            rerank=None if ranked.rerank is None else ranked.rerank[row].item(),
+            **{channel: found[row] for channel, found in channels.items() if row in found},
+            **dict(zip(names, row_values, strict=True)),
         )
-        for row in best
+        for row, row_values in zip(best, values, strict=True)
     ]
+
+
+def _ranks_of(ranking: Ranking, rows: Sequence[int]) -> dict[int, ChannelRank]:
+    """Return the ranks of some rows that a channel found."""
+    wanted = np.flatnonzero(np.isin(ranking.rows, rows))
+    found = zip(wanted.tolist(), ranking.rows[wanted].tolist(), ranking.scores[wanted].tolist(), strict=True)
+    return {row: ChannelRank(rank=place + 1, score=score) for place, row, score in found}
