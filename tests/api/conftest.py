@@ -75,7 +75,7 @@ async def services(settings: Settings, graph: Graph) -> AsyncIterator[Services]:
 @pytest.fixture(scope="package")
 async def app(services: Services, settings: Settings) -> FastAPI:
     app = create_app(services, settings)
-    app.openapi_schema = describe_api()
+    app.openapi = describe_api  # type: ignore[method-assign]
     return app
 
 
