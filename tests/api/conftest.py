@@ -17,6 +17,7 @@ from graphmem_api.server import make_uvicorn_server
 from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
@@ -66,16 +67,16 @@ async def settings(database: Settings, provider: ProviderServer) -> Settings:
 
 
 @pytest.fixture(scope="package")
-async def services(settings: Settings, graph: Graph) -> AsyncIterator[Services]:
+async def services(settings: Settings, graph: Graph, embedder: Embedder) -> AsyncIterator[Services]:
     """The services of these tests, with a first key."""
-    async with Services.open(settings) as services:
+    async with Services.open(settings, embedder=embedder) as services:
         yield services
 
 
 @pytest.fixture(scope="package")
 async def app(services: Services, settings: Settings) -> FastAPI:
     app = create_app(services, settings)
-    app.openapi_schema = describe_api()
+    app.openapi = describe_api  # type: ignore[method-assign]
     return app
 
 

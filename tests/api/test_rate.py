@@ -6,6 +6,7 @@ import asyncio
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -16,6 +17,8 @@ from pydantic import ValidationError
 from starlette.types import Message
 
 from graphmem.app.bootstrap import Services
+from graphmem.jobs.worker import WorkerOptions
+from graphmem.models.embedder import Embedder
 from graphmem.runtime.errors import Unavailable
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
@@ -138,10 +141,10 @@ async def test_requests_beyond_those_in_progress_get_503_and_probes_are_answered
 
 
 async def test_requests_that_wait_for_a_job_leave_room_for_others(
-    settings: Settings, tenant: str, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, embedder: Embedder, tenant: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("graphmem.ingestion.service.WAIT_SECONDS", 3)
-    async with Services.open(settings, worker=False) as idle:
+    settings = settings.model_copy(update={"data_dir": tmp_path})  # no worker of other tests does the job
+    async with Services.open(settings, worker=False, embedder=embedder) as idle:
         key = (await idle.keys.create(tenant, ApiKeyIn(name="agent", role=KeyRole.AGENT))).key
         app = create_app(idle, settings.model_copy(update={"max_requests": 1}))
         async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=_bearer(key)) as client:
@@ -153,6 +156,7 @@ async def test_requests_that_wait_for_a_job_leave_room_for_others(
                 while (meanwhile := await client.get("/v1/users/mara/memories")).status_code == 503:  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
             assert not waiting.done()
+            await idle.jobs.start_worker([], WorkerOptions(handover_pauses=()))  # which fails jobs of unknown kinds
             waited = await waiting
     assert (meanwhile.status_code, waited.status_code) == (200, 200)
 

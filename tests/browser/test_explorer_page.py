@@ -40,8 +40,13 @@ LOOKS = ((WIDE, False, ""), (NARROW, True, "-phone"))
 """A desktop in light colours and a phone in dark ones: size, whether it is dark, and the suffix of its pictures."""
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize("looks_of_each", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "looks_of_each",
+    [
+        pytest.param(1, marks=pytest.mark.timeout(300)),
+        pytest.param(2, marks=[pytest.mark.long, pytest.mark.timeout(1200)]),
+    ],
+)
 def test_every_view_fits_and_has_no_serious_accessibility_violation(
     page: Page, explorer_user: ExplorerUser, service: Service, looks_of_each: int
 ) -> None:

@@ -83,10 +83,10 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 async def services(
-    database: Settings, server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
+    database: Settings, embedder: Embedder, server: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
     configured = server.configure(database, tmp_path_factory.mktemp("profiles"), llm_attempts=1, nightly=False)
-    async with Services.open(configured) as services:
+    async with Services.open(configured, embedder=embedder) as services:
         await services.warm_up.run()
         yield services
 

@@ -154,7 +154,7 @@ async def finance_harness(
 
 
 @pytest.fixture(scope="package")
-async def memory(database: Settings, graph: Graph) -> AsyncIterator[Services]:
+async def memory(database: Settings, graph: Graph, embedder: Embedder) -> AsyncIterator[Services]:
     """The wired service with a worker, which learns from messages behind the reply."""
-    async with Services.open(database) as memory:
+    async with Services.open(database, embedder=embedder) as memory:
         yield memory

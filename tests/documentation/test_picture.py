@@ -54,7 +54,7 @@ def test_the_picture_shows_the_commands_of_its_script_and_their_output(terminal:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(480)
+@pytest.mark.timeout(1200)
 async def test_the_commands_print_what_the_picture_shows(terminal: ModuleType, cli: Cli, tenant: str) -> None:
     environment = {**terminal.make_environment(cli.folder / "data"), **cli.environment}
     with terminal.RecordedModel() as model:
