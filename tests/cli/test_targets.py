@@ -66,9 +66,7 @@ async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: C
         assert (await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
         assert (await given("export", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
     for name in (f"{url}/", url.replace("127.0.0.1", "localhost")):
-        assert (await cli_with_models("users", GRAPHMEM_URL=name)).code == 0, (
-            name
-        )
+        assert (await cli_with_models("users", GRAPHMEM_URL=name)).code == 0, name
     without = await cli_with_models("users", GRAPHMEM_URL=NOBODY)
     assert (without.code, "GRAPHMEM_API_KEY" in without.err) == (1, True)
     assert (await cli_with_models("users", "--no-server", GRAPHMEM_URL=NOBODY, GRAPHMEM_API_KEY="x")).code == 0
