@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import re
@@ -17,6 +18,7 @@ import httpx
 import httpx2
 import hypothesis
 import pytest
+import uvloop
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder, create_embedder, describe_model
@@ -218,6 +220,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Have the garbage collector pass over what lives as long as the run: all modules and tests."""
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def event_loop_policy() -> asyncio.AbstractEventLoopPolicy:
+    """The event loop that servers have, which takes less time than that of Python."""
+    policy: asyncio.AbstractEventLoopPolicy = uvloop.EventLoopPolicy()
+    return policy
 
 
 @pytest.fixture(scope="session")
