@@ -8,9 +8,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from heapq import nsmallest
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from neo4j.vector import Vector as Neo4jVector
 from numpy.typing import NDArray
 
 from graphmem.memories.entity import (
@@ -29,7 +30,7 @@ from graphmem.memories.names import NamedEntities, name_keys_in
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
 from graphmem.memories.repetitions import find_new_fields
 from graphmem.neo4j.driver import Transaction
-from graphmem.neo4j.driver_values import Row, pack_vector, unpack_vector
+from graphmem.neo4j.driver_values import Row, pack_vector
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
@@ -483,13 +484,13 @@ class ComparableFact(NamedTuple):
     object_id: str
     predicate: str
     content_hash: str
-    vector: Any
+    vector: Neo4jVector
 
 
-def cosines_of(vectors: Sequence[Vector], others: Sequence[Any]) -> NDArray[np.float32]:
+def cosines_of(vectors: Sequence[Vector], others: Sequence[Neo4jVector]) -> NDArray[np.float32]:
     """Return the cosine of each vector and each of some vectors of rows."""
-    left, right = np.array(vectors, np.float32), np.array([*map(unpack_vector, others)])
-    return _of_length_1(left) @ _of_length_1(right).T
+    read = np.frombuffer(b"".join(vector.raw() for vector in others), ">f4").astype(np.float32)
+    return _of_length_1(np.array(vectors, np.float32)) @ _of_length_1(read.reshape(len(others), -1)).T
 
 
 def _of_length_1(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
