@@ -60,6 +60,7 @@ async def find_related(
         group_id=owner.group_id,
         entity_ids=sorted(set().union(*about)),
         vectors=[*map(pack_vector, vectors)],
+        dimension=len(vectors[0]),
         now=now,
         most_compared=COMPARED_PER_STATEMENT * len(compared),
         neighbours=NEIGHBOURS,
