@@ -85,10 +85,10 @@ CALL (versions) {
   RETURN r
 }
 WITH r WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now AND r.valid_from <= $now AND {{is_statement}}
-  AND size(r.fact_embedding) = $dimension
-WITH r, startNode(r).uuid AS subject_id WHERE subject_id IN $entity_ids
+WITH r, startNode(r).uuid AS subject_id, r.fact_embedding AS embedding
+WHERE subject_id IN $entity_ids AND size(embedding) = $dimension
 RETURN collect([r.memory_id, subject_id, endNode(r).uuid, r.name, r.content_hash,
-  vector(r.fact_embedding, size(r.fact_embedding), FLOAT32)]) AS facts
+  vector(embedding, size(embedding), FLOAT32)]) AS facts
 
 // name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some
