@@ -134,6 +134,10 @@ def new_session_properties(
     }
 
 
+FoundSessions = Mapping[str, Row | None]
+"""The properties of sessions that were looked for by id, None for one that does not exist."""
+
+
 async def recognise_batch(
     transaction: Transaction,
     owner: Owner,
@@ -143,40 +147,49 @@ async def recognise_batch(
     new_ids: Sequence[str],
     window: timedelta,
     now: datetime,
-) -> tuple[str | None, list[str]]:
+) -> tuple[str | None, list[str], FoundSessions]:
     """Return the session of a batch and the ids of its messages: those that they have, if it was stored before.
 
     Within `window` a batch without ids repeats the latest turns of its session, or opened a session and comes again
-    without one. In a batch with some ids, the other messages are known by these. `new_ids` are for what is new.
+    without one. In a batch with some ids, the other messages are known by these. `new_ids` are for what is new. The
+    sessions that were looked for are returned too.
     """
     life, _ = transaction.revisions[owner.group_id]
     fingerprint = BatchFingerprint(life, session_id, messages, sent_as)
     given = [message.id for message in messages]
     if any(given):
-        return session_id, fingerprint.complete_ids(given)
+        return session_id, fingerprint.complete_ids(given), {}
     if session_id is not None:
-        return session_id, await _ids_in_session(transaction, owner, session_id, fingerprint, len(given), now - window)
+        sessions = await _find_sessions(transaction, owner, [session_id])
+        count = (sessions[session_id] or {}).get("message_count", 0)
+        ids = await _ids_in_session(transaction, owner, fingerprint, count, len(given), now - window)
+        return session_id, ids, sessions
     period = int(now.timestamp() // window.total_seconds())
     candidates = [fingerprint.session_id(period), fingerprint.session_id(period - 1)]
-    rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=candidates)
-    for row in rows:
-        if row["created_at"] >= now - window and row["message_count"] == len(given):
-            return row["session_id"], fingerprint.message_ids(row["session_id"])
-    if any(row["session_id"] == candidates[0] for row in rows):
-        return str(uuid.uuid4()), list(new_ids)
-    return candidates[0], fingerprint.message_ids(candidates[0])
+    sessions = await _find_sessions(transaction, owner, candidates)
+    for key, session in sessions.items():
+        if session and session["created_at"] >= now - window and session["message_count"] == len(given):
+            return key, fingerprint.message_ids(key), sessions
+    if sessions[candidates[0]]:
+        return str(uuid.uuid4()), list(new_ids), sessions
+    return candidates[0], fingerprint.message_ids(candidates[0]), sessions
+
+
+async def _find_sessions(transaction: Transaction, owner: Owner, session_ids: Sequence[str]) -> FoundSessions:
+    rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=list(session_ids))
+    found = {row["session"]["session_id"]: row["session"] for row in rows}
+    return {key: found.get(key) for key in session_ids}
 
 
 async def _ids_in_session(
     transaction: Transaction,
     owner: Owner,
-    session_id: str,
     fingerprint: BatchFingerprint,
+    count: int,
     size: int,
     oldest: datetime,
 ) -> list[str]:
-    rows = await transaction.run("episodes.find_sessions", group_id=owner.group_id, session_ids=[session_id])
-    count = rows[0]["message_count"] if rows else 0
+    """Return the ids of a batch in a session of `count` messages, or those of its latest turns that it repeats."""
     if count < size:
         return fingerprint.message_ids(str(count))
     earlier = fingerprint.message_ids(str(count - size))
@@ -248,13 +261,14 @@ class EpisodeStore:
             now = await lock_or_create_user(transaction, owner, self._clock())
             if timezone:
                 await self._set_timezone(transaction, owner, timezone, messages[0].sent_as or "user")
+            sessions: FoundSessions = {}
             target, message_ids = session_id, ids
             if may_be_repeated:
-                target, message_ids = await recognise_batch(
+                target, message_ids, sessions = await recognise_batch(
                     transaction, owner, session_id, received, messages[0].sent_as, ids, self._repeat_window, now
                 )
             batch = list(zip(message_ids, messages, strict=True))
-            return await self._append_messages(transaction, owner, target, batch, job, domain, now)
+            return await self._append_messages(transaction, owner, target, batch, job, domain, now, sessions)
 
         async def work(transaction: Transaction) -> AppendResult:
             return await write_once(transaction, request, _APPEND_RESULT, lambda: append(transaction))
@@ -280,6 +294,7 @@ class EpisodeStore:
         job: PendingJob | None,
         domain: str | None,
         now: datetime,
+        sessions: FoundSessions,
     ) -> AppendResult:
         ids = [message_id for message_id, _ in messages]
         rows = await transaction.run("episodes.find_stored", group_id=owner.group_id, message_ids=ids)
@@ -291,7 +306,10 @@ class EpisodeStore:
                 new_messages.setdefault(message_id, prepared)  # of several with one id, the first is stored
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
-            await self._create_episodes(transaction, owner, target_session_id, new_messages, job, domain, now)
+            if target_session_id not in sessions:
+                sessions = await _find_sessions(transaction, owner, [target_session_id])
+            session = sessions[target_session_id]
+            await self._create_episodes(transaction, owner, target_session_id, session, new_messages, job, domain, now)
         unread = [key for key, row in stored.items() if row["pending_job"] is None and row["extracted_at"] is None]
         if job and unread:
             await transaction.run("episodes.assign_to_job", **_assignment(owner, unread, job))
@@ -318,6 +336,7 @@ class EpisodeStore:
         transaction: Transaction,
         owner: Owner,
         session_id: str,
+        known: Row | None,
         new_messages: Mapping[str, PreparedMessage],
         job: PendingJob | None,
         domain: str | None,
@@ -325,7 +344,7 @@ class EpisodeStore:
     ) -> None:
         author = next(iter(new_messages.values())).author
         properties = new_session_properties(author=author)
-        session, _ = await self._get_or_create_session(transaction, owner, session_id, properties, now)
+        session = known or properties
         require_conversation(session_id, SessionKind(session["kind"]))
         rows = [
             message_to_properties(owner, session_id, message_id, prepared, position, domain, now)
@@ -336,6 +355,7 @@ class EpisodeStore:
             "episodes.append_messages",
             group_id=owner.group_id,
             session_id=session_id,
+            properties=properties,
             rows=rows,
             links=[list(pair) for pair in pairwise(chain) if pair[0]],
             last_episode=chain[-1],

@@ -7,11 +7,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from heapq import nsmallest
-from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from graphmem.memories.entity import (
     DEFAULT_ENTITY_TYPE,
@@ -27,9 +23,10 @@ from graphmem.memories.ledger import FIXED_ASSOCIATIONS_REASON, Ledger, SaveOutc
 from graphmem.memories.memory import MAX_SOURCE_MESSAGES, MemoryIn, MemorySourceIn, MemoryType, SaveAction, SaveResult
 from graphmem.memories.names import NamedEntities, name_keys_in
 from graphmem.memories.new_memory import NewMemory, SourceMessage, first_version
+from graphmem.memories.related import find_related
 from graphmem.memories.repetitions import find_new_fields
 from graphmem.neo4j.driver import Transaction
-from graphmem.neo4j.driver_values import Row, pack_vector, unpack_vector
+from graphmem.neo4j.driver_values import Row, pack_vector
 from graphmem.neo4j.migrations import FACT_TEXT_FIELDS
 from graphmem.runtime.field_types import Vector, content_hash, deduplicate, name_key
 from graphmem.runtime.times import MICROSECOND
@@ -187,21 +184,6 @@ async def record_interest(
 KEYS_PER_ENTITY = 8
 """Keys whose look-up in the graph costs as much as reading an entity."""
 
-MIN_RELATED_COSINE = 0.58
-"""Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
-
-MIN_SLOT_COSINE = 0.40
-"""The same for two statements of one relation with different objects."""
-
-COMPARED_PER_STATEMENT = 50
-"""Versions of entities that cost as much to compare with all statements as one search of the vector index."""
-
-NEIGHBOURS = 12
-"""Facts near a statement among which those of its subject are looked for."""
-
-MAX_RELATED = 5
-"""Most memories that a save names as related to one statement."""
-
 
 @dataclass(frozen=True, slots=True)
 class FactSave:
@@ -291,7 +273,10 @@ class FactSave:
         drafts = [first_version(self.owner, memory, entities.refs, sources, self.now) for memory in memories]
         earlier = await self._find_earlier_mentions(memories, entities)
         facts = await self._load_facts(memories, drafts, entities, earlier)
-        related = await self._find_related(memories, drafts, entities)
+        new_ids = {properties["uuid"] for properties in entities.new_entities}
+        related: list[list[str]] = [[] for _ in drafts]
+        if self.finds_related:
+            related = await find_related(self.transaction, self.owner, memories, drafts, new_ids, self.now)
         kinds = {fact.trust_kind for fact in (*facts.values(), *drafts)}
         order = await find_trust_order(self.transaction, self.owner.tenant, kinds)
         ledger = Ledger(facts.values(), self.now, self.actor, order)
@@ -348,39 +333,6 @@ class FactSave:
             if mentioned := [entity for entity in names_in.find(row["content"]) if entity.id in ids]:
                 found[row["memory_id"]] = mentioned
         return found
-
-    async def _find_related(
-        self, memories: Sequence[NewMemory], drafts: Sequence[Fact], entities: ResolvedEntities
-    ) -> list[list[str]]:
-        """Return, for each statement, the ids of current memories that it may contradict or repeat.
-
-        Imported statements are not compared: they are history. There is nothing about an entity that is new.
-        """
-        new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
-        about = [
-            set() if memory.provenance else {*draft.entity_ids} - new_entity_ids
-            for memory, draft in zip(memories, drafts, strict=True)
-        ]
-        compared = [at for at, entity_ids in enumerate(about) if entity_ids] if self.finds_related else []
-        related: list[list[str]] = [[] for _ in drafts]
-        if not compared:
-            return related
-        vectors = [memories[at].vector for at in compared]
-        rows = await self.transaction.run(
-            "facts.find_comparable",
-            group_id=self.owner.group_id,
-            entity_ids=sorted(set().union(*about)),
-            vectors=[*map(pack_vector, vectors)],
-            now=self.now,
-            most_compared=COMPARED_PER_STATEMENT * len(compared),
-            neighbours=NEIGHBOURS,
-        )
-        known = [ComparableFact(*columns) for columns in rows[0]["facts"]]
-        if known:
-            cosines = cosines_of(vectors, [fact.vector for fact in known])
-            for at, row in zip(compared, cosines, strict=True):
-                related[at] = _most_related(drafts[at], about[at], known, row)
-        return related
 
     async def _add_aliases(self, memories: Sequence[NewMemory], entities: ResolvedEntities) -> set[tuple[str, str]]:
         """Add the aliases that the statements give; several entities may share one that the user gives.
@@ -473,51 +425,6 @@ class FactSave:
         refs = {ref.id: ref for ref in entities.refs.values()}
         others = [key for key in entity_ids_of(outcome.fact for outcome in outcomes) if key not in refs]
         return refs | await self.entities.get_refs(self.transaction, self.owner, others)
-
-
-class ComparableFact(NamedTuple):
-    """What decides whether a current fact is related to a new statement; without an object, it is the subject's."""
-
-    memory_id: str
-    subject_id: str
-    object_id: str
-    predicate: str
-    content_hash: str
-    vector: Any
-
-
-def cosines_of(vectors: Sequence[Vector], others: Sequence[Any]) -> NDArray[np.float32]:
-    """Return the cosine of each vector and each of some vectors of rows."""
-    left, right = np.array(vectors, np.float32), np.array([*map(unpack_vector, others)])
-    return _of_length_1(left) @ _of_length_1(right).T
-
-
-def _of_length_1(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
-    return scaled
-
-
-def _most_related(
-    draft: Fact, entity_ids: Set[str], known: Sequence[ComparableFact], cosines: NDArray[np.float32]
-) -> list[str]:
-    """Return the ids of the facts about its entities that are most similar to a statement, the most similar first.
-
-    The less similar ones only where the relation is the same and the object another.
-    """
-    similar = [(float(cosines[at]), known[at]) for at in np.flatnonzero(cosines >= MIN_SLOT_COSINE).tolist()]
-    found = [
-        (-cosine, fact.memory_id)
-        for cosine, fact in similar
-        if fact.subject_id in entity_ids
-        and fact.content_hash != draft.content_hash
-        and (cosine >= MIN_RELATED_COSINE or _is_other_value(draft, fact))
-    ]
-    return [memory_id for _, memory_id in nsmallest(MAX_RELATED, found)]
-
-
-def _is_other_value(draft: Fact, fact: ComparableFact) -> bool:
-    return bool(draft.object_id) and fact.predicate == draft.predicate and fact.object_id != draft.object_id
 
 
 def _kinds_of(memories: Iterable[NewMemory]) -> set[SourceKind]:

@@ -23,7 +23,7 @@ from graphmem.memories.memory import (
     SaveResult,
 )
 from graphmem.memories.new_memory import NewMemory
-from graphmem.memories.saving import COMPARED_PER_STATEMENT, MAX_RELATED
+from graphmem.memories.related import COMPARED_PER_STATEMENT, MAX_RELATED
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.errors import Conflict, NotFound
 from graphmem.runtime.field_types import name_key

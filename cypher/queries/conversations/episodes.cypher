@@ -22,9 +22,9 @@ MATCH (x:Extraction {group_id: $group_id}) WHERE x.created_at = at
 RETURN x.extraction_id AS extraction_id ORDER BY extraction_id DESC LIMIT 1
 
 // name: find_sessions(group_id, session_ids)
-// Find sessions by id, with when each was opened and how many messages it has.
+// Find sessions by id.
 MATCH (s:Session {group_id: $group_id}) WHERE s.session_id IN $session_ids
-RETURN s.session_id AS session_id, s.created_at AS created_at, s.message_count AS message_count
+RETURN s {.*} AS session
 
 // name: get_or_create_session(group_id, session_id, properties, now)
 // Fetch a session, creating it if needed.
@@ -32,10 +32,11 @@ MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
-// name: append_messages(group_id, session_id, rows, links, last_episode, intents, job_id, job_store, now)
-// Append messages to a session, each linked to the one before it, for a job to read if one is given; the session lists
-// its latest 200 intents.
-MATCH (s:Session {group_id: $group_id, session_id: $session_id})
+// name: append_messages(group_id, session_id, properties, rows, links, last_episode, intents, job_id, job_store, now)
+// Append messages to a session, which is created with `properties` if needed, each linked to the one before it, for a job to
+// read if one is given; the session lists its latest 200 intents.
+MERGE (s:Session {group_id: $group_id, session_id: $session_id})
+ON CREATE SET s += $properties, s.created_at = $now
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
     s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + $intents)[-200..], []), s.is_active = true, s.ended_at = null,
     s.archived_at = null

@@ -58,9 +58,10 @@ RETURN r.memory_id AS memory_id, r.fact AS content,
        COLLECT { UNWIND {{entity_ids}} AS id MATCH (e:Entity {uuid: id}) RETURN {{entity_names}} } AS entities
 ORDER BY r.known_from, r.memory_id
 
-// name: find_comparable(group_id, entity_ids, vectors, now, most_compared, neighbours)
+// name: find_comparable(group_id, entity_ids, vectors, dimension, now, most_compared, neighbours)
 // Find the current facts about entities that new statements are compared with, with their vectors: all of them or, when the
-// entities have more than `most_compared` versions, those near one of the vectors.
+// entities have more than `most_compared` versions, those near one of the vectors. While the model changes, those whose vectors
+// are of another one are left out.
 CYPHER 25
 CALL () {
   UNWIND $entity_ids AS id
@@ -84,10 +85,10 @@ CALL (versions) {
   RETURN r
 }
 WITH r WHERE r.group_id = $group_id AND r.valid_to > $now AND r.known_to > $now AND r.valid_from <= $now AND {{is_statement}}
-  AND r.fact_embedding IS NOT NULL
-WITH r, startNode(r).uuid AS subject_id WHERE subject_id IN $entity_ids
+WITH r, startNode(r).uuid AS subject_id, r.fact_embedding AS embedding
+WHERE subject_id IN $entity_ids AND size(embedding) = $dimension
 RETURN collect([r.memory_id, subject_id, endNode(r).uuid, r.name, r.content_hash,
-  vector(r.fact_embedding, size(r.fact_embedding), FLOAT32)]) AS facts
+  vector(embedding, size(embedding), FLOAT32)]) AS facts
 
 // name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some

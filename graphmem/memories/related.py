@@ -1,0 +1,118 @@
+"""The current memories that a new statement may contradict or repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from datetime import datetime
+from heapq import nsmallest
+from typing import NamedTuple
+
+import numpy as np
+from neo4j.vector import Vector as Neo4jVector
+from numpy.typing import NDArray
+
+from graphmem.memories.fact import Fact
+from graphmem.memories.new_memory import NewMemory
+from graphmem.neo4j.driver import Transaction
+from graphmem.neo4j.driver_values import pack_vector
+from graphmem.runtime.field_types import Vector
+from graphmem.tenants.owners import Owner
+
+MIN_RELATED_COSINE = 0.58
+"""Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
+
+MIN_SLOT_COSINE = 0.40
+"""The same for two statements of one relation with different objects."""
+
+COMPARED_PER_STATEMENT = 50
+"""Versions of entities that cost as much to compare with all statements as one search of the vector index."""
+
+NEIGHBOURS = 12
+"""Facts near a statement among which those of its subject are looked for."""
+
+MAX_RELATED = 5
+"""Most memories that a save names as related to one statement."""
+
+
+async def find_related(
+    transaction: Transaction,
+    owner: Owner,
+    memories: Sequence[NewMemory],
+    drafts: Sequence[Fact],
+    new_entity_ids: Set[str],
+    now: datetime,
+) -> list[list[str]]:
+    """Return, for each statement, the ids of current memories that it may contradict or repeat.
+
+    Imported statements are not compared: they are history. There is nothing about an entity that is new.
+    """
+    about = [
+        set() if memory.provenance else {*draft.entity_ids} - new_entity_ids
+        for memory, draft in zip(memories, drafts, strict=True)
+    ]
+    compared = [at for at, entity_ids in enumerate(about) if entity_ids]
+    related: list[list[str]] = [[] for _ in drafts]
+    if not compared:
+        return related
+    vectors = [memories[at].vector for at in compared]
+    rows = await transaction.run(
+        "facts.find_comparable",
+        group_id=owner.group_id,
+        entity_ids=sorted(set().union(*about)),
+        vectors=[*map(pack_vector, vectors)],
+        dimension=len(vectors[0]),
+        now=now,
+        most_compared=COMPARED_PER_STATEMENT * len(compared),
+        neighbours=NEIGHBOURS,
+    )
+    known = [ComparableFact(*columns) for columns in rows[0]["facts"]]
+    if known:
+        cosines = cosines_of(vectors, [fact.vector for fact in known])
+        for at, row in zip(compared, cosines, strict=True):
+            related[at] = _most_related(drafts[at], about[at], known, row)
+    return related
+
+
+class ComparableFact(NamedTuple):
+    """The values that decide whether a current fact is related; one without an object has the subject in its place."""
+
+    memory_id: str
+    subject_id: str
+    object_id: str
+    predicate: str
+    content_hash: str
+    vector: Neo4jVector
+
+
+def cosines_of(vectors: Sequence[Vector], others: Sequence[Neo4jVector]) -> NDArray[np.float32]:
+    """Return the cosine of each vector and each of some vectors of rows."""
+    read = np.frombuffer(b"".join(vector.raw() for vector in others), ">f4").astype(np.float32)
+    return _of_length_1(np.array(vectors, np.float32)) @ _of_length_1(read.reshape(len(others), -1)).T
+
+
+def _of_length_1(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    scaled: NDArray[np.float32] = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return scaled
+
+
+def _most_related(
+    draft: Fact, entity_ids: Set[str], known: Sequence[ComparableFact], cosines: NDArray[np.float32]
+) -> list[str]:
+    """Return the ids of the facts about its entities that are most similar to a statement, the most similar first.
+
+    The less similar ones only where the relation is the same and the object another.
+    """
+    similar = [(float(cosines[at]), known[at]) for at in np.flatnonzero(cosines >= MIN_SLOT_COSINE).tolist()]
+    found = [
+        (-cosine, fact.memory_id)
+        for cosine, fact in similar
+        if fact.subject_id in entity_ids
+        and fact.content_hash != draft.content_hash
+        and (cosine >= MIN_RELATED_COSINE or _is_other_value(draft, fact))
+    ]
+    return [memory_id for _, memory_id in nsmallest(MAX_RELATED, found)]
+
+
+def _is_other_value(draft: Fact, fact: ComparableFact) -> bool:
+    return bool(draft.object_id) and fact.predicate == draft.predicate and fact.object_id != draft.object_id
