@@ -23,7 +23,6 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
-    PrintableId,
     SessionId,
     StorableText,
     UnitInterval,
@@ -266,7 +265,7 @@ class MessageIn(RequestBody):
     Other fields of those APIs are ignored.
     """
 
-    id: PrintableId | None = None
+    id: Id | None = None
     role: Annotated[MessageRole, BeforeValidator(_parse_role)] = Field(
         description="user, assistant (or model), system (or developer), tool (or function)."
     )
