@@ -236,14 +236,21 @@ BYTES_PER_SECOND = 100_000
 """A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
 
 
+UNREAD_SECONDS = 60.0
+"""Seconds in which the client must read on, where what it has not read yet has filled the buffers."""
+
 MAX_HEAD_BYTES = 64 * 1024
 """Most bytes of a request before its body, since httptools has no limit of its own."""
 
 
 class ImpatientHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, closing connections that are idle or whose headers are too long or do not arrive in time."""
+    """uvicorn's protocol, closing connections that are idle, and those of clients that do not send or read in time.
+
+    It also closes those whose headers are too long.
+    """
 
     _timer: asyncio.TimerHandle | None = None
+    _unread_timer: asyncio.TimerHandle | None = None
     _reads_head = True
     _head_bytes = 0
 
@@ -256,6 +263,17 @@ class ImpatientHttpProtocol(HttpToolsProtocol):
         """Wait no longer."""
         super().connection_lost(exc)
         self._stop_waiting()
+        self._stop_waiting_for_reader()
+
+    def pause_writing(self) -> None:
+        """Wait for the client to read: its request keeps its place until it has."""
+        super().pause_writing()
+        self._unread_timer = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Wait no longer: the client reads."""
+        super().resume_writing()
+        self._stop_waiting_for_reader()
 
     def data_received(self, data: bytes) -> None:
         """Parse what has arrived; refuse a request whose headers are too long."""
@@ -289,6 +307,10 @@ class ImpatientHttpProtocol(HttpToolsProtocol):
     def _stop_waiting(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
+
+    def _stop_waiting_for_reader(self) -> None:
+        if self._unread_timer is not None:
+            self._unread_timer.cancel()
 
     def _close_unless_busy(self, seconds: float) -> None:
         if self.cycle is None or self.cycle.response_complete:

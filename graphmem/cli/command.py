@@ -156,7 +156,10 @@ NoServerFlag = Annotated[bool, typer.Option("--no-server", help="Do not use the 
 DebugFlag = Annotated[bool, typer.Option("--debug", help="Show stack traces and the log.")]
 User = Annotated[str, typer.Option("--user", "-u", help="The user's id.", show_default=False)]
 AnyUser = Annotated[str | None, typer.Option("--user", "-u", help="One user; defaults to all users of the tenant.")]
-ValidAsOf = Annotated[str | None, typer.Option(help="What was true at this time, such as 2025-06-01T12:00:00Z.")]
+VALID_AS_OF_OPTION = ("--valid-as-of", "--as-of")
+ValidAsOf = Annotated[
+    str | None, typer.Option(*VALID_AS_OF_OPTION, help="What was true at this time, such as 2025-06-01T12:00:00Z.")
+]
 KnownAsOf = Annotated[str | None, typer.Option(help="What graphmem knew at this time.")]
 MinTrust = Annotated[str | None, typer.Option(help="Only sources that are trusted at least as much as this one.")]
 Tenant = Annotated[str, typer.Option("--tenant", help="The tenant to work in.")]
@@ -388,15 +391,15 @@ _OPTION_TYPES: Mapping[str, Any] = {
 """The types of options by the JSON type of a field; what is not listed is text."""
 
 
-_OPTION_NAMES = {"session_id": "--session"}
+_OPTION_NAMES = {"session_id": ("--session",), "valid_as_of": VALID_AS_OF_OPTION}
 """The options of fields that are not named after these."""
 
 
 def _filter_option(name: str, schema: Mapping[str, Any]) -> inspect.Parameter:
     json_types = [form.get("type") for form in schema.get("anyOf", [schema])]
     type = next((_OPTION_TYPES[given] for given in json_types if given in _OPTION_TYPES), str | None)
-    flag = _OPTION_NAMES.get(name, f"--{name.replace('_', '-')}")
-    option = typer.Option(flag, help=schema["description"])
+    flags = _OPTION_NAMES.get(name, (f"--{name.replace('_', '-')}",))
+    option = typer.Option(*flags, help=schema["description"])
     default = False if type is bool else None
     return inspect.Parameter(name, _KEYWORD_ONLY, default=default, annotation=Annotated[type, option])
 

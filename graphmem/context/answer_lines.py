@@ -436,6 +436,11 @@ def with_rivals(bullet: PreambleLine, rivals: Sequence[Memory]) -> PreambleLine:
     return replace(bullet, text=text, further=(*bullet.further, *(rival.id for rival in rivals)))
 
 
+def as_doubted(bullet: PreambleLine) -> PreambleLine:
+    """Return the bullet of a memory that the user may just have contradicted."""
+    return replace(bullet, text=f"{bullet.text} (unless just said otherwise)")
+
+
 def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str], now: datetime) -> PreambleLine | None:
     """Return facts of one slot as one `- ` bullet: what they share, then each with what tells it from the others.
 

@@ -15,6 +15,7 @@ from graphmem.context.answer_lines import (
     SlotMembers,
     StatedTexts,
     adds_detail,
+    as_doubted,
     count_chosen,
     find_chain_of_hits,
     is_read_as_small_talk,
@@ -199,7 +200,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
     candidates: dict[str, Memory] = {}
     for memory in (*(hit.memory for hit in material.hits), *snapshot.profile):
         candidates.setdefault(memory.id, memory)
-    contradicted = _select_contradicted(request, material, candidates)
+    contradicted, doubted = _select_contradicted(request, material, candidates)
     contradicted_ids = {memory.id for memory in contradicted}
     domains = match_domains(request.question_text, request.requested_domains, material.hits)
     believed = [hit for hit in material.hits if hit.memory.id not in contradicted_ids]
@@ -233,6 +234,9 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
     for hit, rivals in _find_rivals(material, fitting):
         candidates |= {rival.id: rival for rival in rivals}
         bullets[hit.memory.id] = with_rivals(bullets[hit.memory.id], rivals)
+    for memory in doubted:
+        if memory.id in bullets:
+            bullets[memory.id] = as_doubted(bullets[memory.id])
     answers = _answer_lines(request, material, fitting, unsure, contradicted, bullets)
     content = PreambleContent(
         profiles=[
@@ -362,7 +366,8 @@ def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memor
 
 def _select_contradicted(
     request: ContextRequest, material: ContextMaterial, candidates: Mapping[str, Memory]
-) -> list[Memory]:
+) -> tuple[list[Memory], list[Memory]]:
+    """Return the memories that the user has just contradicted, and those that this may be true of."""
     unread = [
         message.content
         for message in material.snapshot.messages
@@ -371,11 +376,14 @@ def _select_contradicted(
     said = JustSaid(material.snapshot.user_entity_name, request.question_text, unread)
     scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
     nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all that are near
-    return [
-        memory
-        for memory in candidates.values()
-        if said.contradicts(memory, scores[memory.id] if memory.id == nearest else 0.0)
-    ]
+    contradicted, doubted = [], []
+    for memory in candidates.values():
+        score = scores[memory.id] if memory.id == nearest else 0.0
+        if said.contradicts(memory, score):
+            contradicted.append(memory)
+        elif said.may_contradict(memory):
+            doubted.append(memory)
+    return contradicted, doubted
 
 
 def _quote_limit(request: ContextRequest) -> int:

@@ -127,6 +127,15 @@ SLOTS = {
 }
 """By predicate, each finds a sentence in which the user says nothing but the value that the user's slot has now."""
 
+SLOT_WORDS = {
+    predicate: frozenset(re.findall(r"[^\W\d_]+", re.sub(r"\{\w+\}", " ", " ".join(relations)).lower()))
+    for predicate, relations in _WORDS.slots.items()
+}
+"""By predicate, the words of these sentences."""
+
+PRESENT = compile_words(_WORDS.present)
+"""Finds words that say that something holds now."""
+
 SAME_SLOTS = {"RESIDES_IN": "LIVES_IN", "WORKS_FOR": "WORKS_AT", "EMPLOYED_BY": "WORKS_AT"}
 """Predicates that name the slot of another."""
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import takewhile
 from typing import NamedTuple
 
 from graphmem.context import cues
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import SearchHit
-from graphmem.text.normalising import normalise
+from graphmem.text.normalising import fold_accents, normalise
 from graphmem.text.text_cache import cache_by_text
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 from graphmem.text.tokenising import split_words, stem_all, stem_prefix
-from graphmem.text.word_lists import WESTERN_LANGUAGES, load_words
+from graphmem.text.word_lists import WESTERN_LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 CLEAR_MATCH_SCORE = 0.65
 """Least cosine similarity, as (1 + cos) / 2, at which a memory means the same as the question."""
@@ -34,11 +35,16 @@ MIN_ROOT_LENGTH = 4
 MAX_SUFFIX_LENGTH = 4
 """Most letters by which one of them may be longer, as "cooking" is than "cook"."""
 
+MAX_ENDING_LENGTH = 3
+"""Most letters in which the forms of a word differ at its end, as "guido" and "guida" do."""
+
 _CLAUSE_END = re.compile(r"[,;:]\s")
 _TOKEN = re.compile(r"\w[\w.-]*")
 
 _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
+_FUNCTION_WORDS = load_words(*WRITTEN_LANGUAGES).function_words | frozenset.intersection(*cues.SLOT_WORDS.values())
+"""Words that say nothing about the relation of a statement, nor about who is in it beside the user."""
 
 
 @cache_by_text
@@ -167,6 +173,8 @@ def is_changeable(memory: Memory) -> bool:
 class JustSaid:
     """What the user says in a question and in recent statements, as far as it shows that it contradicts memories.
 
+    What it contradicts clearly is left out of a context, what it may contradict is marked.
+
     `user_name` is the name of the subject of memories about the user, None if there is none yet.
     """
 
@@ -197,6 +205,22 @@ class JustSaid:
             return True
         return may_change and not content - content_words(memory.subject.name) <= self._question_words
 
+    def may_contradict(self, memory: Memory) -> bool:
+        """Return whether the user may have just contradicted a memory that was saved without a slot.
+
+        A statement says the same as the memory with another name or number, or gives another value to the slot that
+        the text of the memory speaks of. As the memory has no slot, both may hold.
+        """
+        if memory.single_valued or memory.subject.name != self._user_name:
+            return False
+        first = content_words(memory.content.partition(" ")[0])
+        others = [entity for entity in memory.entities if entity.id != memory.subject.id]
+        if any(first and first <= content_words(entity.name) for entity in others):
+            return False
+        if any(clause.gives_other_value(memory, is_about_user=True) for clause in self._clauses):
+            return True
+        return any(_says_other_value(memory, predicate, value) for predicate, value in self._slot_values)
+
     def _gives_other_value(self, memory: Memory) -> bool:
         is_about_user = memory.subject.name == self._user_name
         slot = cues.SAME_SLOTS.get(memory.predicate, memory.predicate)
@@ -214,6 +238,24 @@ def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
                 yield predicate, content_words(match["value"])
 
 
+def _says_other_value(memory: Memory, predicate: str, value: frozenset[str]) -> bool:
+    """Return whether a text without a slot speaks of a slot of the user, by its words, and gives it another value."""
+    tokens = _TOKEN.findall(memory.content)
+    known = _named_words(tokens)
+    if not known or not known.isdisjoint(value):
+        return False
+    joint, _ = _find_run(tokens, known)
+    slot_words = cues.SLOT_WORDS[predicate]
+    return (not joint or joint in slot_words) and any(
+        _same_word(word, other) for word in _relation_words(memory.content) - known for other in slot_words
+    )
+
+
+def _named_words(tokens: Sequence[str]) -> frozenset[str]:
+    """Return the content words of the names and numbers in a sentence; its first word is none."""
+    return content_words(" ".join(token for token in tokens[1:] if token[0].isupper() or token[0].isdigit()))
+
+
 class _Clause(NamedTuple):
     """What a clause of a statement says: its words in order, its content words, and of these the names and numbers."""
 
@@ -229,9 +271,8 @@ class _Clause(NamedTuple):
                 continue
             for part in _CLAUSE_END.split(sentence):
                 tokens = _TOKEN.findall(part)
-                named = " ".join(token for token in tokens[1:] if token[0].isupper() or token[0].isdigit())
-                if named:
-                    yield cls(tokens, content_words(part), content_words(named))
+                if named := _named_words(tokens):
+                    yield cls(tokens, _relation_words(cues.PRESENT.sub(" ", part)) | named, named)
 
     def gives_other_value(self, memory: Memory, *, is_about_user: bool) -> bool:
         """Return whether the clause fills the slot of a memory with another value, and says nothing else.
@@ -240,11 +281,15 @@ class _Clause(NamedTuple):
         name or number, which stands after the same function word as the value of the memory: who works at a company
         may work in a city.
         """
-        subject, content = content_words(memory.subject.name), content_words(memory.content)
-        value = content_words(memory.object.name) if memory.object else content - self.words - subject
+        subject, content = content_words(memory.subject.name), _relation_words(memory.content)
+        if memory.object:
+            value = content_words(memory.object.name)
+        else:
+            value = _named_words(_TOKEN.findall(memory.content)) - self.words - subject
         relation = (content | content_words(memory.predicate.replace("_", " "))) - subject - value
-        new = self.words - content - relation
-        if not (new and new <= self.values and relation & self.words) or not value or value <= self.words:
+        shared = {word for word in self.words if any(_same_word(word, other) for other in relation)}
+        new = self.words - content - shared
+        if not (new and new <= self.values and shared) or not value or value <= self.words:
             return False
         names_subject = subject <= self.words
         if content_words(self.tokens[0]) & new or not (names_subject or (is_about_user and not subject & self.words)):
@@ -253,13 +298,17 @@ class _Clause(NamedTuple):
         return is_one and place == known
 
 
+def _relation_words(text: str) -> frozenset[str]:
+    return content_words(" ".join(word for word in split_words(text.lower()) if word not in _FUNCTION_WORDS))
+
+
 def _find_run(tokens: Sequence[str], words: frozenset[str]) -> tuple[str, bool]:
     """Return the function word before the first token with one of some words, and whether the others follow at once."""
     places = [place for place, token in enumerate(tokens) if content_words(token) & words]
     if not places:
         return "", False
     before = [token.casefold() for token in tokens[: places[0]] if token.casefold() not in _WORDS.articles]
-    joint = before[-1] if before and not content_words(before[-1]) else ""
+    joint = before[-1] if before and not _relation_words(before[-1]) else ""
     return joint, places[-1] - places[0] < len(places)
 
 
@@ -267,6 +316,14 @@ def _find_content_words(text: str) -> dict[str, str]:
     """Return the words that tell what a text is about, in order, with their stems."""
     words = [word for word in split_words(normalise(text)) if word not in _STOP_WORDS]
     return {word: stem for word, stem in zip(words, stem_all(words), strict=True) if stem not in _STOP_WORDS}
+
+
+def _same_word(first: str, second: str) -> bool:
+    """Return whether two words are forms of one ("guido", "guida"), as far as their beginnings show."""
+    first, second = fold_accents(first), fold_accents(second)
+    root = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
+    is_root_shared = root >= MIN_ROOT_LENGTH and max(len(first), len(second)) - root <= MAX_ENDING_LENGTH
+    return first == second or is_root_shared
 
 
 def _begin_alike(first: str, second: str) -> bool:

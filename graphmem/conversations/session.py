@@ -20,7 +20,6 @@ from graphmem.runtime.field_types import (
     Id,
     Metadata,
     NonBlankText,
-    PrintableId,
     SessionId,
     StorableText,
     UnitInterval,
@@ -259,7 +258,7 @@ class MessageIn(RequestBody):
     Other fields of those APIs are ignored.
     """
 
-    id: PrintableId | None = None
+    id: Id | None = None
     role: Annotated[MessageRole, BeforeValidator(_parse_role)] = Field(
         description="user, assistant (or model), system (or developer), tool (or function)."
     )

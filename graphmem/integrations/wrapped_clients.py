@@ -27,7 +27,7 @@ from graphmem.integrations.chat_memory import (
     ChatMemoryOptions,
 )
 from graphmem.runtime.errors import ConfigurationError, InvalidInput
-from graphmem.runtime.field_types import check_filled_in
+from graphmem.runtime.field_types import check_identity
 
 if TYPE_CHECKING:
     import anthropic
@@ -356,7 +356,7 @@ def _make_options(
         raise InvalidInput("Pass the domains as a list: `domains=[…]`.")
     for name, identity in (("user", user), ("session", session or "")):
         try:
-            check_filled_in(identity)
+            check_identity(identity)
         except ValueError as error:
             raise InvalidInput(f"`{name}` {error}.") from None
     return ChatMemoryOptions(user, session, budget, tuple(domains), read_only, space)

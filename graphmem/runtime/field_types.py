@@ -192,22 +192,6 @@ _WHOLE_PLACEHOLDERS = re.compile(
 """
 
 
-def check_filled_in(identity: str) -> str:
-    """Return an id of a user or a session unchanged; raise ValueError for a placeholder that was not filled in.
-
-    `{{USER_ID}}`, `{user}` and `%USER%` are templates, `undefined`, `null`, `None`, `NaN` and `[object Object]` what
-    programs write for a value that is missing. Taken for an id, each would be the same one for everybody.
-    """
-    parts = [part.strip() for part in identity.split(":")]  # adapters put an app before the id
-    if _TEMPLATES.search(unquote(identity)) or any(_WHOLE_PLACEHOLDERS.fullmatch(part) for part in parts):
-        raise ValueError("is a placeholder that was not filled in: send the id itself")
-    return identity
-
-
-Id = Annotated[StorableText, Field(min_length=1, max_length=255)]
-"""An id that a caller gives."""
-
-
 def check_printable(text: str) -> str:
     """Return a text unchanged; raise ValueError if it has control characters, such as the ends of lines."""
     if not text.isprintable():
@@ -215,13 +199,26 @@ def check_printable(text: str) -> str:
     return text
 
 
-PrintableId = Annotated[Id, AfterValidator(check_printable)]
-"""The id of a message, which its callers choose."""
+def check_identity(identity: str) -> str:
+    """Return an id of a user, a session or a space unchanged.
 
-SessionId = Annotated[Id, AfterValidator(check_filled_in)]
+    Raises ValueError for control characters, and for a placeholder that was not filled in: `{{USER_ID}}`, `{user}` and
+    `%USER%` are templates, `undefined`, `null`, `None`, `NaN` and `[object Object]` what programs write for a value
+    that is missing. Taken for an id, each would be the same one for everybody.
+    """
+    parts = [part.strip() for part in identity.split(":")]  # adapters put an app before the id
+    if _TEMPLATES.search(unquote(identity)) or any(_WHOLE_PLACEHOLDERS.fullmatch(part) for part in parts):
+        raise ValueError("is a placeholder that was not filled in: send the id itself")
+    return check_printable(identity)
+
+
+Id = Annotated[StorableText, Field(min_length=1, max_length=255), AfterValidator(check_printable)]
+"""An id that a caller gives."""
+
+SessionId = Annotated[Id, AfterValidator(check_identity)]
 """The id of a session that a caller gives."""
 
-UserId = Annotated[Id, AfterValidator(check_filled_in)]
+UserId = Annotated[Id, AfterValidator(check_identity)]
 """The id of a user that a caller gives."""
 
 EntityName = Annotated[NonBlankText, Field(max_length=MAX_NAME_LENGTH), AfterValidator(_check_name_length)]

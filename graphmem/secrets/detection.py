@@ -84,20 +84,31 @@ _DIGIT_OF_WORD = {
     for words in load_vocabulary("digits").lists["words"].values()
     for digit, word in enumerate(words.split("|"))
 } | {"oh": "0"}
-_WORD = rf"(?:{'|'.join(sorted(_DIGIT_OF_WORD, key=len, reverse=True))})"
-_RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
+_TWO_DIGITS_OF_WORD = {word: digits for word, digits in load_words(*LANGUAGES).numbers.items() if len(digits) == 2}
+_WORD = rf"(?:{'|'.join(sorted({*_DIGIT_OF_WORD, *_TWO_DIGITS_OF_WORD}, key=len, reverse=True))})"
+_RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.;\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
 """Four words or more: fewer are a count, and no secret is as short."""
 
 _RUN_WORD = re.compile(r"[^\W\d_]+")
 
 
 def fold_spelled_digits(folded: FoldedText) -> FoldedText:
-    """Return a text with digits for runs of words of digits, such as `4 1 1 1` for "four one one one"."""
+    """Return a text with digits for runs of words of digits and of numbers below 100.
+
+    It has `4 1 1 1` for "four one one one" and `5 12 44` for "five twelve forty-four".
+    """
     return folded.replace(_RUN, _to_digits)
 
 
 def _to_digits(run: re.Match[str]) -> str:
-    return " ".join(_DIGIT_OF_WORD[word.lower()] for word in _RUN_WORD.findall(run.group()))
+    digits: list[str] = []
+    for word in map(str.lower, _RUN_WORD.findall(run.group())):
+        digit = _DIGIT_OF_WORD.get(word)
+        if digit and digit != "0" and digits and re.fullmatch("[2-9]0", digits[-1]):
+            digits[-1] = digits[-1][0] + digit
+        else:
+            digits.append(digit or _TWO_DIGITS_OF_WORD[word])
+    return " ".join(digits)
 
 
 _ESCAPE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|(?<=\w)%(?:20|40|2[DdEe]|3[Aa])(?=\w)")

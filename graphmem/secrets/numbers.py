@@ -115,7 +115,8 @@ def _is_card(groups: _Groups, first: int, last: int, digits: str, has_card_word:
     taken, gaps = groups.digits[first : last + 1], groups.gaps[first:last]
     sizes = [len(group) for group in taken]
     is_issued = has_card_word or _ISSUER_RANGES.fullmatch(digits) is not None
-    is_even = len(set(gaps)) <= 1
+    is_in_two_lines = {*gaps} == {" ", "\n"} and gaps.count("\n") == 1
+    is_even = len({*gaps}) <= 1 or is_in_two_lines
     is_alone = has_card_word or not (groups.continues(first) or groups.continues(last + 1))
     if set(sizes) == {1} and len(sizes) > 1:
         fits = is_even and is_issued and is_alone

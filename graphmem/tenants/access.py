@@ -11,7 +11,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from graphmem.runtime.errors import Forbidden, Unauthenticated
-from graphmem.runtime.field_types import Id, NonBlankText, UserId, deduplicate
+from graphmem.runtime.field_types import Id, NonBlankText, UserId, check_printable, deduplicate
 from graphmem.runtime.times import MIN_TIME
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
@@ -42,7 +42,7 @@ class ApiKeyIn(RequestBody):
     nothing that it sends is trusted more than that.
     """
 
-    name: Annotated[NonBlankText, Field(max_length=100)]
+    name: Annotated[NonBlankText, Field(max_length=100), AfterValidator(check_printable)]
     role: KeyRole
     users: Annotated[list[UserId], Field(min_length=1, max_length=1000), AfterValidator(_check_user_ids)] | None = None
     spaces: Annotated[list[Id], Field(max_length=1000), AfterValidator(deduplicate)] | None = None

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pydantic import BaseModel, Field
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import StorableText, check_filled_in, check_normalised_length
+from graphmem.runtime.field_types import StorableText, check_identity, check_normalised_length
 from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.validation import RequestBody
 
@@ -28,7 +28,7 @@ GLOBAL_SUBJECT_NAME = "everyone"
 SPACE_PREFIX = " "
 """The prefix of a space's user id: no user's id begins with white space."""
 
-_TENANT_PATTERN = re.compile(r"^[a-z0-9][a-z0-9_-]{0,62}$")
+_TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Owner:
     is_space: bool = False
 
     def __post_init__(self) -> None:
-        if not _TENANT_PATTERN.match(self.tenant):
+        if not _TENANT_PATTERN.fullmatch(self.tenant):
             raise InvalidInput("A tenant is named with a-z, 0-9, '-' and '_', up to 63 characters.")
         kind, own_id = ("space", self.space or "") if self.is_space else ("user", self.user_id)
         if len(own_id) > MAX_USER_ID_LENGTH or "\x00" in own_id or own_id != own_id.strip():
@@ -120,7 +120,7 @@ def make_owner(tenant: str, user_id: str) -> Owner:
     if not user_id.strip():
         raise InvalidInput("A user id must not be empty.")
     try:
-        check_filled_in(user_id)
+        check_identity(user_id)
     except ValueError as error:
         raise InvalidInput(f"The user id {error}.") from None
     return Owner(tenant, user_id)

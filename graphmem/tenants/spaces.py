@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from graphmem.runtime.errors import Forbidden, NotFound
-from graphmem.runtime.field_types import Id, NonBlankText, StorableText, check_filled_in
+from graphmem.runtime.field_types import Id, NonBlankText, StorableText, check_identity
 from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner, group_key, make_owner
 from graphmem.tenants.trust import StatedKind, TrustOrder, parse_order
@@ -46,7 +46,7 @@ def check_space_id(space: str) -> str:
         raise ValueError("must be the id of a space: `all` and `none` select spaces")
     if space != space.strip():
         raise ValueError("must not have space around it")
-    return check_filled_in(space)
+    return check_identity(space)
 
 
 SpaceId = Annotated[Id, AfterValidator(check_space_id)]

@@ -24,7 +24,8 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.field_types import (
     MAX_JSON_DEPTH,
     MAX_REQUEST_TEXT,
-    PrintableId,
+    Id,
+    SessionId,
     UnstorableValue,
     check_json_value,
     text_length,
@@ -38,7 +39,6 @@ from graphmem.user_data.models import (
     ImportFormat,
     ParsedEntries,
     ParsedStatements,
-    PrintableSessionId,
     UnreadableLine,
     is_empty,
 )
@@ -227,20 +227,20 @@ class _ChatMessage(BaseModel):
 
     role: str
     content: str | list[dict[str, Any]] | None = None
-    id: PrintableId | None = None
+    id: Id | None = None
     name: str | None = None
     timestamp: ImportedLocalTime | None = None
     created_at: ImportedLocalTime | None = None
-    session_id: PrintableSessionId | None = None
-    conversation_id: PrintableSessionId | None = None
+    session_id: SessionId | None = None
+    conversation_id: SessionId | None = None
     metadata: dict[str, Any] = Field(default_factory=dict)
 
 
 class _ChatConversation(BaseModel):
     messages: list[Any]
-    session_id: PrintableSessionId | None = None
-    conversation_id: PrintableSessionId | None = None
-    id: PrintableSessionId | None = None
+    session_id: SessionId | None = None
+    conversation_id: SessionId | None = None
+    id: SessionId | None = None
 
 
 _FIELDS_OF_MESSAGES = MessageIn.model_fields.keys() - _ChatMessage.model_fields.keys()
@@ -390,7 +390,7 @@ class _Mem0Memory(BaseModel):
     updated_at: ImportedTime | None = None
     expiration_date: ImportedEnd | None = None
     user_id: str | None = None
-    run_id: PrintableSessionId | None = None
+    run_id: SessionId | None = None
     immutable: bool | None = None
 
 

@@ -15,7 +15,7 @@ from graphmem.memories.entity import parse_entity_type
 from graphmem.memories.fact import ImportProvenance
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import NotFound
-from graphmem.runtime.field_types import PrintableId
+from graphmem.runtime.field_types import Id
 from graphmem.user_data.foreign import NO_PLACE, ImportedTime, to_invalid_input
 from graphmem.user_data.models import (
     DocumentPath,
@@ -59,7 +59,7 @@ class _Node(BaseModel):
 class _Episode(BaseModel):
     model_config = ConfigDict(extra="allow")
 
-    uuid: PrintableId
+    uuid: Id
     content: str
     name: str = ""
     source: str = "message"
@@ -80,7 +80,7 @@ class _Edge(BaseModel):
     invalid_at: ImportedTime | None = None
     created_at: ImportedTime | None = None
     expired_at: ImportedTime | None = None
-    episodes: list[PrintableId] | None = None
+    episodes: list[Id] | None = None
     attributes: dict[str, Any] | None = None
 
 

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from graphmem.memories.fact import ImportProvenance
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.errors import InvalidInput
-from graphmem.runtime.field_types import SessionId, UnstorableValue, check_json_value, check_printable
+from graphmem.runtime.field_types import UnstorableValue, check_json_value
 from graphmem.runtime.validation import describe_field_errors, field_errors
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import SpaceQuery
@@ -40,9 +40,6 @@ ElementId = Annotated[
     AfterValidator(_check_printable_ascii),
 ]
 """The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
-
-PrintableSessionId = Annotated[SessionId, AfterValidator(check_printable)]
-"""The id of a session, which its callers choose."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -188,6 +188,7 @@ class Record(BaseModel):
         names = {"content"}
         names |= {_PATCHED_BY[name] for name in self.model_fields_set if name in _PATCHED_BY}
         names |= {_PATCHED_BY[name] for name in self.metadata.model_fields_set if name in _PATCHED_BY}
+        names |= {"metadata"} if isinstance(self.version, str) else set()
         return frozenset(names)
 
     def to_memory_fields(self) -> dict[str, Any]:
@@ -541,6 +542,7 @@ def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]
     `memory` is the statement that the record describes. Relations are compared and written by themselves.
     """
     hidden = {key: value for key, value in fact.metadata.items() if key in RecordMetadata.model_fields}
+    shown = {key: value for key, value in fact.metadata.items() if key not in hidden}
     stored = {
         "content": fact.content_data or fact.content,
         "type": fact.subtype or fact.type.value,
@@ -550,12 +552,14 @@ def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]
         "valid_at": fact.valid_at,
         "invalid_at": fact.invalid_at,
         "expires_at": fact.expires_at,
-        "metadata": {key: value for key, value in fact.metadata.items() if key not in hidden},
+        "metadata": shown,
     }
     stated = {name: getattr(memory, name) for name in stored} | {
         "content": memory.content_data or memory.content,
         "type": memory.subtype,
     }
+    if "metadata" not in record.model_fields_set:  # but for the name of its version, the record says nothing about it
+        stated["metadata"] = shown | memory.metadata
     changes = {
         name: stated[name]
         for name in sorted(record.given_fields & stored.keys())

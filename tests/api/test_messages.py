@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -13,6 +14,7 @@ from graphmem.tenants.owners import Owner
 from tests.api.conftest import Caller
 
 MESSAGES = "/v1/users/mara/messages"
+MEMORIES = "/v1/users/mara/memories"
 SESSIONS = "/v1/users/mara/sessions"
 TURNS = [
     {"role": "user", "content": "I moved to Lisbon last week."},
@@ -184,8 +186,25 @@ async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
     assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404
 
 
-@pytest.mark.parametrize("message_id", ["a\r\nb", "x\ny", "tab\there"])
-async def test_a_message_id_has_no_control_characters(agent: httpx.AsyncClient, message_id: str) -> None:
-    refused = await agent.post(MESSAGES, json={"session_id": "s", "messages": [TURNS[0] | {"id": message_id}]})
-    assert refused.status_code == 422
-    assert "control characters" in refused.text
+@pytest.mark.parametrize("bad", ["a\r\nb", "tab\there", "esc\x1b[2J", "hidden\u200bmark", "turned\u202etext"])
+async def test_no_id_that_a_caller_chooses_has_control_characters(
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, bad: str
+) -> None:
+    path, turn = quote(bad), TURNS[0]
+    said = {"session_id": "s", "messages": [turn]}
+    saved = {"content": "Likes tea"}
+    refused = [
+        await agent.post(MESSAGES, json={"session_id": "s", "messages": [turn | {"id": bad}]}),
+        await agent.post(MESSAGES, json={"session_id": bad, "messages": [turn]}),
+        await admin.post(f"/v1/users/{path}/messages", json=said),
+        await agent.post(MEMORIES, json={"memories": [saved | {"source": {"session_id": bad}}]}),
+        await agent.post(MEMORIES, json={"memories": [saved | {"source": {"message_ids": [bad]}}]}),
+        await agent.get(MEMORIES, params={"session_id": bad}),
+        await admin.post("/v1/admin/keys", json={"name": bad, "role": "analyst"}),
+        await admin.post("/v1/admin/keys", json={"name": "n", "role": "agent", "users": [bad]}),
+        await admin.post("/v1/admin/webhooks", json={"url": "https://example.com/hook", "users": [bad]}),
+        await admin.put(f"/v1/spaces/{path}", json={"title": "t", "members": [{"user": "mara", "role": "owner"}]}),
+        await admin.put("/v1/spaces/atlas", json={"title": "t", "members": [{"user": bad, "role": "owner"}]}),
+    ]
+    assert [answer.status_code for answer in refused] == [422] * len(refused), [answer.text for answer in refused]
+    assert [answer.text for answer in refused if "control characters" not in answer.text] == []

@@ -361,3 +361,8 @@ async def test_a_version_may_be_a_text(agent: httpx.AsyncClient) -> None:
     (exported,) = (await export_records(agent))["records"]
     assert exported["version"] == "v2"
     assert (await load(agent, {"records": [exported | {"content": "Ada uses BSD"}]}))["imported"]["versions"] == 1
+    noted = {"id": "mem-v", "type": "fact", "content": "Ada uses BSD", "metadata": {"seen": "desk"}}
+    assert (await load(agent, {"records": [noted]}))["imported"]["versions"] == 1
+    assert (await load(agent, {"records": [record | {"content": "Ada uses BSD", "version": "v3"}]}))["refused"] == []
+    (renamed,) = (await export_records(agent))["records"]
+    assert (renamed["version"], renamed["metadata"]["seen"]) == ("v3", "desk")

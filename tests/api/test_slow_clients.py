@@ -100,3 +100,27 @@ async def test_idle_connection_is_closed_in_the_end_also_after_the_body_of_a_ref
         writer.write(b"{}")
         async with asyncio.timeout(60):
             await reader.read()
+
+
+async def test_connection_whose_client_does_not_read_is_closed(
+    services: Services, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("graphmem_api.middleware.UNREAD_SECONDS", 0.2)
+    request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with serve_app(create_app(services, settings)) as address:
+        parts = urlsplit(address)
+        closed = asyncio.Event()
+
+        class Unread(asyncio.Protocol):
+            def connection_made(self, transport: asyncio.BaseTransport) -> None:
+                transport.pause_reading()  # type: ignore[attr-defined]
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                closed.set()
+
+        transport, _ = await asyncio.get_running_loop().create_connection(Unread, parts.hostname, parts.port)
+        transport.write(request * 100)
+        async with asyncio.timeout(60):
+            while not closed.is_set():
+                await asyncio.sleep(0.1)
+                transport.write(request)  # fails once the server has closed

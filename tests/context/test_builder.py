@@ -275,6 +275,14 @@ async def test_a_contradicted_preference_is_left_out_and_listed_as_left_out(harn
 
 
 @pytest.mark.req("QUINN-40")
+async def test_a_memory_without_a_slot_that_may_be_contradicted_is_marked(harness: ContextHarness) -> None:
+    await harness.save_memories("Mara works at Umicore", "Mara has a boat")
+    context = await harness.build_context("My employer is Bekaert now. Who should I write to?")
+    assert "- Mara works at Umicore (unless just said otherwise)" in context.preamble
+    assert "- Mara has a boat\n" in f"{context.preamble}\n"
+
+
+@pytest.mark.req("QUINN-40")
 async def test_unread_messages_contradict_memories_until_extraction_reads_them(harness: ContextHarness) -> None:
     await harness.save_memories("Mara lives in Hamburg")
     (message,) = await harness.add_messages("s", "I no longer live in Hamburg")

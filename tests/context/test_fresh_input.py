@@ -11,6 +11,24 @@ from graphmem.context.relevance import JustSaid
 from graphmem.memories.entity import EntityRef
 from tests.context.test_relevance import memory
 
+PLAIN: dict[str, dict[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("fresh_input_without_slots.toml").read_text(encoding="utf-8")
+)
+NOT_RECOGNISED = {
+    "I got a job at Bekaert.",
+    "I traded my old car for a Dacia.",
+    "Ich bin jetzt bei Bekaert angestellt.",
+    "Mein neues Zuhause ist in Dinant.",
+    "J'ai été embauchée chez Bekaert.",
+    "Me han contratado en Bekaert.",
+    "Ho un nuovo lavoro alla Bekaert.",
+    "Ik ben in dienst bij Bekaert.",
+}
+"""What is said in words that neither the memory nor the cues have."""
+
+TAKEN_FOR_A_HOME = "I moved to Marketing."
+"""Only who knows that it is no place can tell."""
+
 CASES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("fresh_input.toml").read_text(encoding="utf-8")
 )
@@ -54,3 +72,32 @@ def test_fresh_input_leaves_out_what_it_contradicts_and_nothing_else(said: str, 
             name for name, known in STORED.items() if JustSaid("mara", question, statements).contradicts(known, 0.0)
         ]
         assert left_out == expected
+
+
+@pytest.mark.req("QUINN-40")
+def test_fresh_input_marks_what_it_may_contradict_among_memories_saved_as_plain_text() -> None:
+    wrong = []
+    for cases in PLAIN.values():
+        stored = {
+            name: memory(content, type="preference" if name == "tea" else "fact")
+            for name, content in cases["memories"].items()
+        }
+        for said, contradicted in cases["said"].items():
+            just_said = JustSaid("mara", "What do you know about me?", [said])
+            assert not any(just_said.contradicts(known, 0.0) for known in stored.values()), "nothing is hidden"
+            marked = [name for name, known in stored.items() if just_said.may_contradict(known)]
+            if marked != ([contradicted] if contradicted else []):
+                wrong.append((said, marked))
+    assert dict(wrong) == {
+        **{said: [] for said in NOT_RECOGNISED},
+        TAKEN_FOR_A_HOME: ["home"],
+    }
+
+
+@pytest.mark.req("QUINN-40")
+def test_a_memory_about_another_entity_is_not_marked() -> None:
+    tom = _entity("Tom", "Person")
+    saved = memory("Tom lives in Bergen", entities=[_entity("e", "Person"), tom])
+    assert not JustSaid("mara", "I live in Dinant now.").may_contradict(saved)
+    assert JustSaid("mara", "I live in Dinant now.").may_contradict(memory("Lives in Aalst"))
+    assert not JustSaid("mara", "I live in Aalst, by the way.").may_contradict(memory("Lives in Aalst"))

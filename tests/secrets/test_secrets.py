@@ -118,6 +118,23 @@ def test_card_is_found_with_anything_between_its_groups(separator: str) -> None:
 
 
 @pytest.mark.req("CASH-11")
+def test_card_is_found_in_two_lines_and_numbers_of_codes_in_two_lines_are_none() -> None:
+    for break_at in (4, 9, 14):
+        number = " ".join(CARD[at : at + 4] for at in range(0, 16, 4))
+        assert redact(f"noted: {number[:break_at]}\n{number[break_at + 1 :]}") == "noted: [card]"
+    for codes in ("codes 1234 5678\n9012 3456", "2011 2012\n2013 2014"):
+        assert redact(codes) == codes
+
+
+@pytest.mark.req("CASH-11")
+def test_numbers_are_found_in_words_for_two_digits() -> None:
+    assert redact("SSN is five twelve, forty-four, nineteen eighty-seven") == "SSN is [ssn]"
+    assert redact("Karte: elf, zwölf, dreizehn, vierzehn Gäste") == "Karte: elf, zwölf, dreizehn, vierzehn Gäste"
+    groups = "forty-one eleven, eleven eleven; eleven eleven, eleven eleven"
+    assert redact(f"my card number: {groups}") == "my card number: [card]"
+
+
+@pytest.mark.req("CASH-11")
 @pytest.mark.parametrize("mark", ["\u0301", "\u0336", "\u20e3", "\u0301\u0336" * 6])
 def test_card_is_found_with_marks_on_its_digits(mark: str) -> None:
     assert redact("pay with " + "".join(digit + mark for digit in CARD)).rstrip(mark) == "pay with [card]"
@@ -307,7 +324,7 @@ def test_sample_sentences_cover_every_class() -> None:
         (["card: 4111-1111-", "1111-1111"], "card"),
         (["SSN 512-44", "1987"], "ssn"),
         (["Rooms 4111 and 1111", "2222 and 1111"], None),
-        (["4111 1111", "1111 1111"], None),
+        (["4111 1111", "1111 1111"], "card"),
     ],
 )
 def test_a_number_is_found_that_goes_on_in_the_next_part_of_a_message(parts: list[str], cls: str | None) -> None:

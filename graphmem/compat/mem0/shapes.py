@@ -11,7 +11,7 @@ from typing import Any
 
 from graphmem.conversations.session import read_timestamp
 from graphmem.memories.memory import Memory, MemoryStatus, MemoryVersion
-from graphmem.runtime.field_types import check_filled_in
+from graphmem.runtime.field_types import check_identity
 
 ID_FIELDS = ("user_id", "agent_id", "run_id", "app_id")
 """The ids that say whose a memory is; a search names at least one."""
@@ -81,7 +81,7 @@ def check_id(value: object, name: str) -> str:
     if not text or any(char.isspace() for char in text):
         raise ValueError(f"Invalid {name}: it must not be empty or contain white space.")
     try:
-        return check_filled_in(text)
+        return check_identity(text)
     except ValueError as error:
         raise ValueError(f"Invalid {name}: it {error}.") from None
 
