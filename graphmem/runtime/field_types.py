@@ -192,9 +192,18 @@ _WHOLE_PLACEHOLDERS = re.compile(
 """
 
 
+_CONTROLS = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""The Unicode categories of control characters, hidden marks and the ends of lines and paragraphs."""
+
+_JOINERS = "\u200c\u200d"
+"""Hidden marks within words of Persian and Hindi, and within emoji."""
+
+
 def check_printable(text: str) -> str:
     """Return a text unchanged; raise ValueError if it has control characters, such as the ends of lines."""
-    if not text.isprintable():
+    if not text.isprintable() and any(
+        unicodedata.category(char) in _CONTROLS and char not in _JOINERS for char in text
+    ):
         raise ValueError("must not contain control characters")
     return text
 
