@@ -1853,7 +1853,7 @@ export interface components {
         };
         /**
          * ChangeKind
-         * @description What happened to a memory.
+         * @description The kind of change of a memory.
          * @enum {string}
          */
         ChangeKind: "inserted" | "superseded" | "deleted" | "merged" | "restored";
@@ -3212,7 +3212,7 @@ export interface components {
         };
         /**
          * ErasureResult
-         * @description What was erased of a user, counted by kind, how many items are left, and a receipt if there are none.
+         * @description The erased items of a user by kind, the number of items left, and a receipt if there are none.
          */
         ErasureResult: {
             /**
@@ -3258,7 +3258,7 @@ export interface components {
         };
         /**
          * Explanation
-         * @description What a score and a place in the order come from.
+         * @description How a score and a rank came about.
          *
          *     `source` is where the candidates come from: a copy of the user in memory, or the database.
          *     `rrf`, the fused score of the channels, decides which memories are candidates. `fit` says how well the memory alone
@@ -3453,7 +3453,7 @@ export interface components {
         };
         /**
          * FeedbackVerdict
-         * @description What a score says about a reply.
+         * @description The meaning of a score for a reply.
          * @enum {string}
          */
         FeedbackVerdict: "positive" | "neutral" | "negative";
@@ -3953,7 +3953,7 @@ export interface components {
         };
         /**
          * KeyRole
-         * @description What a key permits: an agent reads and writes, an analyst reads, an admin does everything in its tenant.
+         * @description The permissions of a key: an agent reads and writes, an analyst reads, an admin does everything in its tenant.
          * @enum {string}
          */
         KeyRole: "agent" | "analyst" | "admin";
@@ -4184,7 +4184,7 @@ export interface components {
         MaintenanceTask: "decay" | "compress" | "prune" | "expire";
         /**
          * MemberKind
-         * @description What a member of a space is.
+         * @description The kind of a space's member.
          * @enum {string}
          */
         MemberKind: "user" | "key";
@@ -4748,7 +4748,7 @@ export interface components {
         MemoryStatus: "active" | "superseded" | "deleted" | "archived" | "contested";
         /**
          * MemoryType
-         * @description What kind of statement a memory is.
+         * @description The kind of statement of a memory.
          * @enum {string}
          */
         MemoryType: "preference" | "fact" | "plan" | "feeling" | "inferred_interest" | "conversation_topic" | "recommendation" | "behavioral_pattern" | "conversation_summary" | "open_loop" | "profile";
@@ -5944,7 +5944,7 @@ export interface components {
         };
         /**
          * PreferenceType
-         * @description What a learned preference is about.
+         * @description The subject of a learned preference.
          * @enum {string}
          */
         PreferenceType: "communication" | "visualization" | "detail_level" | "topics";
@@ -6246,7 +6246,7 @@ export interface components {
         };
         /**
          * Receipt
-         * @description What model calls or a whole job cost; `seconds` of a job are those from its last start to its end.
+         * @description The cost of model calls or of a whole job; `seconds` of a job count from its last start to its end.
          *
          *     Tokens are estimated at four characters each where the server does not count them.
          */
@@ -6586,7 +6586,7 @@ export interface components {
         };
         /**
          * RollbackPreview
-         * @description What the rollback of a run would do; nothing was changed.
+         * @description The preview of a rollback; nothing was changed.
          *
          *     `goes_back`: what the run wrote and the rollback removes; `comes_back`: what gets its earlier state again; `stays`:
          *     what later writes keep. With `conflicts`, a rollback needs `force`.
@@ -6671,13 +6671,13 @@ export interface components {
         RunStatus: "queued" | "running" | "succeeded" | "failed" | "aborted" | "rolled_back";
         /**
          * RunTrigger
-         * @description What started a run.
+         * @description The trigger of a run.
          * @enum {string}
          */
         RunTrigger: "nightly" | "on_demand" | "curated" | "rollback";
         /**
          * SaveAction
-         * @description What a save did with a statement.
+         * @description The effect of a save.
          * @enum {string}
          */
         SaveAction: "insert" | "reinforce" | "supersede" | "skip" | "contest" | "quarantine";
@@ -7311,7 +7311,7 @@ export interface components {
         };
         /**
          * SpaceRole
-         * @description What a member of a space may do; each role includes the ones before it.
+         * @description The rights of a member of a space; each role includes the ones before it.
          * @enum {string}
          */
         SpaceRole: "reader" | "writer" | "owner";
