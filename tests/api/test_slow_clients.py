@@ -109,6 +109,8 @@ async def test_connection_whose_client_does_not_read_is_closed(
     request = b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
     async with serve_app(create_app(services, settings)) as address:
         parts = urlsplit(address)
+        assert parts.hostname
+        assert parts.port
         closed = asyncio.Event()
 
         class Unread(asyncio.Protocol):
