@@ -50,7 +50,7 @@ NOT_KNOWN = "not known"
 
 
 class GraphmemContext:
-    """Graphmem's `context`."""
+    """Graphmem's `context`; a profile in it covers what its sentences were derived from."""
 
     def __init__(self, memory: AsyncClient) -> None:
         self._memory = memory
@@ -66,7 +66,9 @@ class GraphmemContext:
                 conversation.id, question.text, token_budget=budget + count_tokens(question.text)
             )
             seconds = time.perf_counter() - started
-            sources = (message_id for memory in built.memories for message_id in memory.source.message_ids)
+            cited = {memory_id for profile in built.profiles for memory_id in profile.memory_ids}
+            shown = [*built.memories, *[await self._memory.memory(conversation.id, key) for key in sorted(cited)]]
+            sources = (message_id for memory in shown for message_id in memory.source.message_ids)
             covered = dict.fromkeys([*sources, *find_quoted(conversation, built.preamble)])
             memories = [memory.id for memory in built.memories]
             contexts.append(make_context(question, CONTEXT, budget, built.preamble, seconds, list(covered), memories))
