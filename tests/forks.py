@@ -32,7 +32,6 @@ PRELOADED = (
     "graphmem.models.openai_api",
     "graphmem.models.provider_model",
     "graphmem_api.app",
-    "graphmem_api.app",
     "graphmem_api.server",
     "onnxruntime",
     "openai.resources",
