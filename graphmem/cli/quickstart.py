@@ -106,7 +106,8 @@ async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
     from graphmem.runtime.errors import ModelUnavailable
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
+        first = min(failed, key=lambda job: job.created_at)  # the others wait for it
         raise ModelUnavailable(
-            f"Extraction failed for {len(failed)} sessions ({failed[0].error}). Run this again; if its memories were "
-            "changed by hand, run it for another tenant, such as `graphmem quickstart --tenant sample2`."
+            f"Extraction failed for {len(failed)} sessions ({first.error or first.reason}). Run this again; if its "
+            "memories were changed by hand, run it for another tenant, such as `graphmem quickstart --tenant sample2`."
         )
