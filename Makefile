@@ -34,11 +34,6 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --progress-bar on --no-compile -c constraints.txt -e '.[anthropic,documents,graphiti,langgraph,openai-agents,redis,otel]' --group dev
 	@touch $@
 
-# The processes of a run would each compile every module that a test imports. A module that cannot be imported fails the run.
-$(VENV)/.compiled: $(VENV)/.installed-dev
-	-$(BIN)/python -m pytest --collect-only -qq > /dev/null
-	@touch $@
-
 install: $(VENV)/.installed ## Install graphmem with its embedder and its Neo4j into .venv
 
 quickstart: $(VENV)/.installed ## Extract dated facts from a sample conversation and answer questions from them
@@ -65,7 +60,7 @@ test: $(VENV)/.installed-dev ## Check the code and run every test
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 SHORT := -m "not long"
 test-all: TEST_OPTIONS ?=
-test-all: $(VENV)/.compiled
+test-all: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL) $(SHORT) --maxfail=20 $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j

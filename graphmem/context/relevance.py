@@ -44,7 +44,7 @@ _TOKEN = re.compile(r"\w[\w.-]*")
 _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
 _FUNCTION_WORDS = load_words(*WRITTEN_LANGUAGES).function_words | frozenset.intersection(*cues.SLOT_WORDS.values())
-"""Words that say nothing about the relation of a statement, nor about who is in it beside the user."""
+"""Words that say nothing about the relation of a statement, nor about who is in it besides the user."""
 
 
 @cache_by_text

@@ -1,4 +1,4 @@
-"""The plan of a batch: what to save and what to end by a model's decisions, some of which are vetoed. Pure."""
+"""The plan of a batch: the saves and ends that follow from a model's decisions, and the vetoes. Pure."""
 
 from __future__ import annotations
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 
-from graphmem.memories.fact import (
-    Fact,
-)
+from graphmem.memories.fact import Fact
 from graphmem.memories.memory import MemoryStatus
 from graphmem.memories.version_log import CONTESTED_REASON, REVERTED_REASON, VersionLog, ensure_mutable, without_end
 from graphmem.runtime.errors import Conflict
@@ -20,7 +18,7 @@ class Timeline(VersionLog):
     """What may be valid together with what: statements that repeat, follow or end one another, by trust.
 
     `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
-    trusted source. `kind` is whose word the changes are, None for somebody who may change anything.
+    trusted source. `kind` is the source of the changes, None for somebody who may change anything.
     """
 
     def __init__(
@@ -184,7 +182,7 @@ class Timeline(VersionLog):
             ensure_mutable(fact)
 
     def refuse_more_trusted(self, facts: Iterable[Fact]) -> None:
-        """Raise Forbidden for a fact of a source that is trusted more than whoever makes the change."""
+        """Raise Forbidden for a fact of a source that is trusted more than the one who makes the change."""
         for fact in facts:
             self.order.require(Effect.HIDE, self.kind, fact.trust_kind, fact.memory_id)
 

@@ -558,7 +558,7 @@ def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]
         "content": memory.content_data or memory.content,
         "type": memory.subtype,
     }
-    if "metadata" not in record.model_fields_set:  # but for the name of its version, the record says nothing about it
+    if "metadata" not in record.model_fields_set:  # it states the name of its version only
         stated["metadata"] = shown | memory.metadata
     changes = {
         name: stated[name]
