@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from datetime import datetime
-from heapq import nsmallest
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ async def find_related(
     if not compared:
         return related
     vectors = [memories[at].vector for at in compared]
-    rows = await transaction.run(
+    rows = await transaction.fetch_value(
         "facts.find_comparable",
         group_id=owner.group_id,
         entity_ids=sorted(set().union(*about)),
@@ -65,7 +64,8 @@ async def find_related(
         most_compared=COMPARED_PER_STATEMENT * len(compared),
         neighbours=NEIGHBOURS,
     )
-    known = [ComparableFact(*columns) for columns in rows[0]["facts"]]
+    # In this order, equal cosines do not depend on the database.
+    known = sorted((ComparableFact(*columns) for columns in rows), key=lambda fact: fact.memory_id)
     if known:
         cosines = cosines_of(vectors, [fact.vector for fact in known])
         for at, row in zip(compared, cosines, strict=True):
@@ -103,16 +103,20 @@ def _most_related(
 
     The less similar ones only where the relation is the same and the object another.
     """
-    similar = [(float(cosines[at]), known[at]) for at in np.flatnonzero(cosines >= MIN_SLOT_COSINE).tolist()]
-    found = [
-        (-cosine, fact.memory_id)
-        for cosine, fact in similar
-        if fact.subject_id in entity_ids
-        and fact.content_hash != draft.content_hash
-        and (cosine >= MIN_RELATED_COSINE or _is_other_value(draft, fact))
-    ]
-    return [memory_id for _, memory_id in nsmallest(MAX_RELATED, found)]
+    near = np.flatnonzero(cosines >= (MIN_SLOT_COSINE if draft.object_id else MIN_RELATED_COSINE))
+    found: list[str] = []
+    for at in near[np.argsort(-cosines[near], kind="stable")].tolist():
+        fact = known[at]
+        if (
+            fact.subject_id in entity_ids
+            and fact.content_hash != draft.content_hash
+            and (cosines[at] >= MIN_RELATED_COSINE or _is_other_value(draft, fact))
+        ):
+            found.append(fact.memory_id)
+            if len(found) == MAX_RELATED:
+                break
+    return found
 
 
 def _is_other_value(draft: Fact, fact: ComparableFact) -> bool:
-    return bool(draft.object_id) and fact.predicate == draft.predicate and fact.object_id != draft.object_id
+    return fact.predicate == draft.predicate and fact.object_id != draft.object_id

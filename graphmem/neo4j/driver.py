@@ -48,7 +48,7 @@ from opentelemetry.trace import Span, SpanKind
 
 from graphmem.models.embedding_models import VectorState
 from graphmem.neo4j.availability import Availability, remaining_database_time
-from graphmem.neo4j.driver_values import Row, from_neo4j, to_neo4j
+from graphmem.neo4j.driver_values import Row, to_neo4j, to_row
 from graphmem.neo4j.queries import load_queries
 from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, GraphmemError, OutcomeUnknown
 from graphmem.runtime.tracing import span
@@ -262,7 +262,7 @@ class Transaction:
     async def run(self, name: str, **parameters: Any) -> list[Row]:
         """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
         with _query_span(name):
-            return [from_neo4j(record.data()) async for record in await self.start(name, parameters)]
+            return [to_row(record) async for record in await self.start(name, parameters)]
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run a query with one row and one column and return the value as the driver decodes it.
@@ -292,7 +292,7 @@ class Transaction:
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
         """Run Cypher that is not in the catalogue, such as a check."""
         result = await self._inner.run(text, parameters or {})
-        return [from_neo4j(record.data()) async for record in result]
+        return [to_row(record) async for record in result]
 
 
 class StreamTransaction:
@@ -320,7 +320,7 @@ class StreamTransaction:
             async with self._availability.watch():
                 records = await result.fetch(STREAM_ROWS)
             for record in records:
-                yield from_neo4j(record.data())
+                yield to_row(record)
             if len(records) < STREAM_ROWS:
                 return
 

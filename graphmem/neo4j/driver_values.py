@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from functools import lru_cache
+from types import NoneType
 from typing import Any
 
 import numpy as np
+from neo4j import Record
 from neo4j._codec.packstream import Structure
 from neo4j.time import DateTime
 from neo4j.vector import Vector as Neo4jVector
@@ -66,14 +68,23 @@ def unpack_vector(value: Any) -> NDArray[np.float32]:
     return np.asarray(value.to_numpy() if hasattr(value, "to_numpy") else value, dtype=np.float32)
 
 
+_AS_THEY_ARE = frozenset({str, int, float, bool, NoneType, bytes})
+"""Types of values that need no conversion, which are most of what is read."""
+
+
 def from_neo4j(value: Any) -> Any:
     """Return a value from the driver with Neo4j's times as Python's."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, DateTime):
         return value.to_native().astimezone(UTC)
     if isinstance(value, dict):
         return {key: from_neo4j(item) for key, item in value.items()}
     if isinstance(value, list):
-        if value and isinstance(value[0], float):
-            return value
-        return [from_neo4j(item) for item in value]
+        return value if value and type(value[0]) is float else [from_neo4j(item) for item in value]
     return value
+
+
+def to_row(record: Record) -> Row:
+    """Return the values of a record by their names; queries return values and maps, never nodes or relationships."""
+    return {key: from_neo4j(value) for key, value in record.items()}  # type: ignore[no-untyped-call]
