@@ -258,7 +258,7 @@ class WarmUp:
         try:
             await self._messages.add(owner, SAMPLE_MESSAGES)
             await self._memories.save(owner, [SAMPLE_MEMORY])
-            for _ in range(2):  # the second one reads the memory of active users
+            for _ in range(2):  # the second one reads active users from memory
                 await self._contexts.build(owner, REQUEST)
         finally:
             await self._forgetting.forget(owner)
