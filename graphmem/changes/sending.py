@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 15.0
 """Seconds for one delivery in total."""
 
 CONNECT_SECONDS = 5.0
-"""Seconds in which a connection must be established."""
+"""Seconds within which a connection must be established."""
 
 MAX_RESPONSE_BYTES = 64 * 1024
 """Bytes of a response that are read; the rest is dropped with the connection."""
@@ -63,7 +63,7 @@ class ForbiddenAddress(Exception):
 async def find_public_addresses(url: str) -> list[str]:
     """Return the addresses of a URL's host; raise ForbiddenAddress unless the URL is https and all are public.
 
-    Raises OSError when the name cannot be resolved.
+    Raises OSError if the name cannot be resolved.
     """
     parts = urlsplit(url)
     if not url.startswith("https://"):
