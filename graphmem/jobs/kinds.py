@@ -105,7 +105,7 @@ class WaitCause(StrEnum):
 
 
 class JobWaits(JobInterrupted):
-    """The job stops here and continues after `seconds`; `reason` says which dependency is unavailable.
+    """The job stops here and continues after `seconds`; `reason` says why.
 
     A step of the job raises it when a model is unavailable; a handler may raise it between its steps.
     """

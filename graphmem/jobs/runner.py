@@ -98,7 +98,7 @@ def _silent_error() -> JobStoreUnavailable:
 class JobRunner:
     """The job queue: the jobs of a partition run one at a time in queue order, partitions run concurrently.
 
-    A runner enqueues and reads jobs; `start_worker` makes it run them too. Every method raises JobStoreUnavailable when
+    A runner enqueues and reads jobs; `start_worker` makes it run them too. Every method raises JobStoreUnavailable if
     the job store cannot be reached or does not answer in time.
     """
 

@@ -112,7 +112,7 @@ class JobRun:
     def run(self) -> JobResult:
         """Run the handler to its end, recording each of its steps.
 
-        Raises JobInterrupted when the job must stop without an outcome, and JobWaits when it must go on later.
+        Raises JobInterrupted if the job must stop without an outcome, and JobWaits if it must continue later.
         """
         try:
             return self._run()
