@@ -366,7 +366,7 @@ class Graph:
             await self._connect()
 
     async def check_server(self) -> None:
-        """Raise DatabaseUnavailable unless the server is there; its answers may be slow."""
+        """Raise DatabaseUnavailable unless the server is present, even if it answers slowly."""
         await self._availability.check_server()
 
     async def check_answering(self, seconds: float) -> None:
