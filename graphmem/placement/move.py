@@ -239,7 +239,7 @@ class TenantCopy:
             await self._write(self._target, ("moves.create_links", {"rows": rows}))
 
     async def _find_outside(self, links: Sequence[_Link]) -> dict[str, str]:
-        """Return the target ids, by source id, of nodes in other groups at which relationships end."""
+        """Return the target ids, by source id, of nodes in other groups where relationships end."""
         ids: dict[str, str] = {}
         for part in batches(links):
             by_key = {tuple(link.outside_key): link.end for link in part}
