@@ -136,17 +136,17 @@ class ProductRules(_ProfilePart):
     glossary: Mapping[str, str] = Field({}, description="Terms explained to users who want simple words.")
     goal_words: WordsByLanguage = Field(description="Words that show that a reply is about a goal.")
     amount_contexts: Mapping[str, WordsByLanguage] = Field(
-        {}, description="What an amount of money may be about, by the words near it."
+        {}, description="Possible subjects of an amount of money, by the words near it."
     )
     known_domains: tuple[str, ...] = Field(
-        (), description="Domains that a question may clearly belong to, beside those of the user's memories."
+        (), description="Domains that a question may clearly belong to, besides those of the user's memories."
     )
     leisure: tuple[str, ...] = Field(
-        (), description="What somebody speaks of who may like a remark about a person or a pet."
+        (), description="Topics after which a remark about a person or a pet may be welcome."
     )
     temporary_states: TemporaryStateRules
     momentary_states: TemporaryStateRules = Field(
-        description="Conditions of the moment that nobody saves, but that a feeling may be."
+        description="Temporary conditions that are saved only as feelings."
     )
 
     @cached_property

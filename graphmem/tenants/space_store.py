@@ -28,7 +28,7 @@ from graphmem.tenants.trust import Effect, StatedKind
 
 
 class SpaceStore:
-    """The spaces of all tenants. Like a user, a space is the node of its group, which writes lock.
+    """The spaces of all tenants. Like a user, a space is the node of its group, so that writes lock it.
 
     `home` is the graph that holds the keys, if it is a different one.
     """
