@@ -175,7 +175,7 @@ class Migration:
 def load_migrations(folder: Path | None = None) -> list[Migration]:
     """Return the migrations of a folder by version.
 
-    Raises ConfigurationError for a misnamed file or a malformed `Compatible with` line.
+    Raises ConfigurationError for a misnamed file or an invalid `Compatible with` line.
     """
     migrations = []
     for path in sorted((folder or cypher_root() / "migrations").glob("*.cypher")):

@@ -86,8 +86,8 @@ def argument_file(arguments: Iterable[str]) -> str:
 def _class_archive_arguments(java: JavaRuntime, cache_dir: Path) -> list[str]:
     """Make Java read Neo4j's classes from an archive, which the first server writes when it ends.
 
-    This halves the CPU time of a start. Java rewrites an archive that does not fit the runtime or the jars, and ignores
-    one that cannot be read or written.
+    This roughly halves the CPU time of a start. Java rewrites an archive that does not fit the runtime or the jars, and
+    ignores one that cannot be read or written.
     """
     if not java.has_class_archive:
         return []

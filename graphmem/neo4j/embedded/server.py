@@ -118,7 +118,7 @@ _SUPERVISOR_CHECK_SECONDS = 2.0
 """Seconds between checks that the supervisor runs."""
 
 _CHECKS_OF_DATABASE = 5
-"""The database is also checked every this many checks."""
+"""Number of supervisor checks per check of the database."""
 
 _HALTED_STATUSES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 """Statuses of a process that does not run until it is resumed or replaced."""
