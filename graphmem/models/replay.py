@@ -36,7 +36,7 @@ _DEFAULTS: Mapping[str, Any] = {"tool_choice": "auto", "description": "", "stric
 
 
 def recording_key(request: Mapping[str, Any]) -> str:
-    """Return 24 hex digits that identify the answer-determining fields of a chat completion request.
+    """Return a hash of the chat completion request's fields that determine the answer, as 24 hex digits.
 
     Key order does not matter, nor whether default values are sent or left out.
     """
