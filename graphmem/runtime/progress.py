@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 QUIET_SECONDS = 2.0
-"""Seconds that startup may wait before it reports what for."""
+"""Seconds that startup may wait before it reports what it is waiting for."""
 
 REPEAT_SECONDS = 10.0
 """Seconds between two reports of the same wait or download."""
