@@ -145,9 +145,7 @@ class ProductRules(_ProfilePart):
         (), description="Topics after which a remark about a person or a pet may be welcome."
     )
     temporary_states: TemporaryStateRules
-    momentary_states: TemporaryStateRules = Field(
-        description="Temporary conditions that are saved only as feelings."
-    )
+    momentary_states: TemporaryStateRules = Field(description="Temporary conditions that are saved only as feelings.")
 
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:
