@@ -318,7 +318,7 @@ class EpisodeStore:
         return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
     async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
-        """Raise Forbidden for a name that is the id of another member of a space than the author."""
+        """Raise Forbidden if a name is the id of a space member other than the author."""
         given = {name_key(fold(name).text): name for name in names}
         keys = {key: name for key, name in given.items() if key != name_key(author)}
         if not keys:
@@ -469,7 +469,7 @@ class EpisodeStore:
         )
 
     async def release_from_job(self, owner: Owner, job_id: str) -> None:
-        """Release the messages that a job has not read to a later job."""
+        """Release a job's unread messages for a later job."""
         await self._graph.execute("episodes.release_from_job", group_id=owner.group_id, job_id=job_id)
 
     # Reading
