@@ -129,7 +129,7 @@ class Steps:
         self.job_id = job_id
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
-        """The number of retries of its steps."""
+        """Number of step retries."""
         self.receipt = Receipt()
         """The cost of the finished steps whose results have a receipt, for a job that fails."""
         self._record = record
