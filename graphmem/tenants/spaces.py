@@ -32,7 +32,7 @@ class SpaceRole(StrEnum):
 
 
 def highest_role(roles: Iterable[SpaceRole]) -> SpaceRole | None:
-    """Return the highest of several roles, or None."""
+    """Return the highest of some roles; None without any."""
     return max(roles, key=list(SpaceRole).index, default=None)
 
 
