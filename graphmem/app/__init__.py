@@ -1,1 +1,1 @@
-"""The application: settings become wired capabilities, and their health."""
+"""The application: its services, built from the settings, and their health."""

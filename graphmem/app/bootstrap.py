@@ -1,4 +1,4 @@
-"""The composition root: settings become wired `Services`. Nothing else builds them."""
+"""The composition root: builds `Services` from the settings. No other module does."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Services:
         self.components = components
         self.idempotency = components.idempotency
         self.jobs = jobs
-        # In this order: what comes later is wired to what comes before.
+        # Order matters: later services use earlier ones.
         self._wire_contexts(retrieval, context_store, context_uses)
         self._wire_changes()
         self._wire_memories()
@@ -270,9 +270,9 @@ class Services:
     ) -> AsyncIterator[Services]:
         """Open the services for `async with`; with `worker` this process also runs jobs.
 
-        `embedder` and `model` replace those of the settings; whoever passes them closes them. A `demo` queues its jobs
-        where only its own worker takes them, and leaves the jobs and schedules of all others alone. `progress` reports
-        what the start waits for; without it, nothing is reported.
+        `embedder` and `model` replace the configured ones; the caller closes them. With `demo`, jobs go to a queue that
+        only this process's worker serves, and all other jobs and schedules are left alone. `progress` reports what
+        startup is waiting for; without it, nothing is reported.
         """
         settings = settings or Settings()
         async with (
@@ -292,7 +292,7 @@ class Services:
             deliveries = Sweep(partial(everywhere, services.webhook_delivery.queue_due), seconds=WATCH_SECONDS)
             try:
                 if worker:
-                    # Imported here: a process without a worker does without what only jobs do.
+                    # Imported here: a process without a worker needs no job handlers.
                     from graphmem.app.job_handlers import build_job_handlers
 
                     await jobs.start_worker(build_job_handlers(services, consolidation))
@@ -312,5 +312,5 @@ class Services:
                 await services.webhook_sender.aclose()
                 await services.chats.close()
                 await services.upstream.aclose()
-                # Side by side: where the database is unavailable, each waits for it.
+                # Concurrently: each waits for the database while it is unavailable.
                 await asyncio.gather(services.contexts.close(), services.retrieval.close(), services.rights.close())

@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """The components that several packages share, one of each; `placed` is the graph where tenants live in several."""
+    """The components that several packages share; `placed` is set if tenants are spread over several graphs."""
 
     settings: Settings
     clock: Clock
@@ -74,7 +74,7 @@ class Components:
 
     @property
     def home(self) -> Graph:
-        """The graph that holds the keys, and where it is the only one everything."""
+        """The graph that holds the keys; if it is the only graph, it holds everything."""
         return self.placed.home if self.placed else self.graph
 
 
@@ -82,7 +82,7 @@ class Components:
 async def running_database(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Settings]:
     """Yield the settings with the address and password of a running Neo4j, starting or joining the embedded one.
 
-    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    Raises ConfigurationError or DatabaseUnavailable; the message says what to do.
     """
     if settings.neo4j_uri:
         yield settings
@@ -95,7 +95,7 @@ async def running_database(settings: Settings, progress: StartProgress | None = 
 async def open_graph(settings: Settings, progress: StartProgress | None = None) -> AsyncIterator[Graph]:
     """Connect to the configured Neo4j, or to the embedded one.
 
-    Raises ConfigurationError or DatabaseUnavailable with what to do.
+    Raises ConfigurationError or DatabaseUnavailable; the message says what to do.
     """
     progress = progress or StartProgress()
     async with nullcontext() if settings.neo4j_uri else await _embedded_server(settings, progress) as server:
@@ -146,13 +146,13 @@ async def open_components(
     clock: Clock = utc_now,
     progress: StartProgress | None = None,
 ) -> AsyncIterator[Components]:
-    """Open the components of one process, and migrate the database to the schema of this version.
+    """Open the components of one process, and migrate the database to this version's schema.
 
-    `embedder` and `model` replace those of the settings; whoever passes them closes them. Unless `load_embedder`, an
-    embedder whose dimension is known is loaded when it is first asked.
+    `embedder` and `model` replace the configured ones; the caller closes them. Without `load_embedder`, an embedder
+    with a known dimension is loaded on first use.
     """
     async with AsyncExitStack() as stack:
-        # What needs no database comes first: a missing package is reported before Neo4j is started.
+        # Before the database, so that a missing package is reported before Neo4j is started.
         ensure_extras(settings if embedder is None else settings.model_copy(update={"embedder": "local"}))
         if model is None and settings.has_model:
             model = await stack.enter_async_context(_open_model(settings))
@@ -193,7 +193,7 @@ async def open_components(
 async def _open_placed_graph(
     home: Graph, settings: Settings, model: EmbeddingModel, clock: Clock
 ) -> AsyncIterator[PlacedGraph | None]:
-    """Open the graphs of `GRAPHMEM_PLACEMENTS` besides the home graph; None without any."""
+    """Open the graphs of `GRAPHMEM_PLACEMENTS` besides the home graph; yield None if there are none."""
     if not settings.placements:
         yield None
         return
@@ -201,7 +201,7 @@ async def _open_placed_graph(
     async def prepare(graph: Graph) -> None:
         await migrate(graph, model)
         state, of_home = await graph.vector_state(refresh=True), await home.vector_state()
-        # While a re-embedding is under way, one of both may be of the model that the other will be of.
+        # During a re-embedding, one graph may already use the model that the other one will change to.
         if state is None or of_home is None or state.models.isdisjoint(of_home.models):
             raise ConfigurationError(
                 f"its vectors are of {state.searched_model.name if state else 'no model'}, those of the home graph of "
@@ -220,7 +220,7 @@ async def _open_placed_graph(
 
 
 async def _check_model(graph: Graph, embedder: Embedder) -> None:
-    """Raise ConfigurationError unless the vectors of the database are those of an embedder that the caller passes."""
+    """Raise ConfigurationError if the database holds vectors of another model than the caller's embedder."""
     state = await graph.vector_state(refresh=True)
     if state and state.searched_model.name != embedder.model:
         raise ConfigurationError(
@@ -232,7 +232,7 @@ async def _check_model(graph: Graph, embedder: Embedder) -> None:
 async def _open_recorded_embedder(
     settings: Settings, graph: Graph, stack: AsyncExitStack, *, load: bool, progress: DownloadProgress | None
 ) -> Embedder:
-    """Return the embedder of the database's vectors, or that of the settings for a new database."""
+    """Return the embedder of the database's vectors, or the configured one for a new database."""
     state = await graph.vector_state(refresh=True)
     embedder = create_embedder(settings, progress)
     if state and state.searched_model.name != embedder.model:
@@ -255,7 +255,7 @@ async def _open_recorded_embedder(
 
 @asynccontextmanager
 async def _open_model(settings: Settings) -> AsyncIterator[LanguageModel | None]:
-    # Imported here: the libraries of the providers take a second to load.
+    # Imported here: the provider libraries take a second to load.
     from graphmem.models.provider_model import ProviderModel
 
     if (model := ProviderModel.from_settings(settings)) is None:

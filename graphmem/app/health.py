@@ -1,4 +1,4 @@
-"""The health of a service: readiness, first requests after a start, the sweep of what is left undone, storage."""
+"""Service health: readiness, warm-up requests after a start, the sweep of unfinished work, and storage size."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ from graphmem.tenants.users import UserStore
 from graphmem.user_data.forget import ForgetService
 
 TIMEOUT_SECONDS = 1.7
-"""Seconds in which each dependency must answer."""
+"""Seconds within which each dependency must answer."""
 
 OTHER_SECONDS = 0.2
-"""Seconds in which each graph besides the home graph must answer to be named as available."""
+"""Seconds within which each graph besides the home graph must answer to be reported as available."""
 
 WRITE_CHECK_SECONDS = 5.0
-"""Seconds for which a write that succeeded is proof enough that Neo4j accepts writes."""
+"""Seconds for which a successful write proves that Neo4j accepts writes."""
 
 WARM_UP_SECONDS = 60.0
-"""Seconds after which a service is ready whether it has warmed up or not."""
+"""Seconds after which a service is ready even if it has not warmed up."""
 
 log = logging.getLogger(__name__)
 
 
 class ReadinessCheck:
-    """Checks Neo4j, the job store, and the disk of the data folder where something is stored in it.
+    """Checks Neo4j, the job store, and the data folder's disk if anything is stored there.
 
-    Graphs besides the home graph are named in the result, and do not decide it: the tenants of the others are served.
+    Graphs besides the home graph are reported, but do not affect readiness: tenants of the other graphs are served.
     """
 
     def __init__(self, graph: Graph, jobs: JobRunner, settings: Settings, others: Mapping[str, Graph]) -> None:
@@ -61,9 +61,9 @@ class ReadinessCheck:
 
     @contextmanager
     def warming_up(self) -> Iterator[None]:
-        """Return a block during which the service is not ready, for `WARM_UP_SECONDS` at most.
+        """Return a context manager during which the service is not ready, for `WARM_UP_SECONDS` at most.
 
-        Before it has planned its queries, a busy machine answers a first request too late.
+        On a busy machine, first requests take too long until Neo4j has planned the queries.
         """
         self._warm_from = time.monotonic() + WARM_UP_SECONDS
         try:
@@ -72,9 +72,9 @@ class ReadinessCheck:
             self._warm_from = 0.0
 
     async def check(self) -> dict[str, str]:
-        """Return `ok` for each dependency; raise Unavailable, within two seconds, when one is unavailable.
+        """Return `ok` for each dependency; raise Unavailable within two seconds if one is unavailable.
 
-        It is raised while the service warms up, too.
+        Also raises Unavailable while the service warms up.
         """
         if time.monotonic() < self._warm_from:
             raise Unavailable("The service has started and warms up: its first requests would take long.")
@@ -117,7 +117,7 @@ class ReadinessCheck:
             raise DatabaseUnavailable("Neo4j does not answer in time: check its log.") from error
 
     async def _check_jobs(self) -> None:
-        # One list at a time: a job store that does not answer would otherwise take a thread with every check.
+        # One query at a time: otherwise each check of a job store that hangs would occupy another thread.
         if self._job_list is None or self._job_list.done():
             self._job_list = asyncio.create_task(self._jobs.list(limit=1))
         done, _ = await asyncio.wait({self._job_list}, timeout=TIMEOUT_SECONDS)
@@ -170,7 +170,7 @@ class Sweep:
 
 
 SAMPLE_ROWS = 500
-"""Messages and facts whose sizes are averaged."""
+"""Number of messages and facts whose sizes are averaged."""
 
 
 class StorageMeter:
@@ -191,14 +191,14 @@ class StorageMeter:
 
 
 USERS = 3
-"""Users for whom a context is built."""
+"""Number of users for whom a context is built."""
 
 REQUEST = ContextRequest(question="Who is the user?")
 """A request that loads the embedding model, has queries planned and reads every index."""
 
 
 SAMPLE_TENANT = "graphmem-warm-up"
-"""The tenant of users who exist while a server warms up."""
+"""Tenant of the sample user who exists while a server warms up."""
 
 SAMPLE_MESSAGES = MessagesIn.model_validate(
     {
@@ -210,14 +210,14 @@ SAMPLE_MESSAGES = MessagesIn.model_validate(
 SAMPLE_MEMORY = MemoryIn(
     content="Ada lives in Turin", predicate="LIVES_IN", object=EntityIn(name="Turin", type="Place")
 )
-"""What a sample user says, and what is known of them."""
+"""The sample user's message and memory."""
 
 
 class WarmUp:
     """Makes the first requests after a start, so that no user waits for queries to be planned.
 
-    A message and a memory of a sample user are stored, read and erased, so that writes are planned too. Contexts for
-    users of the database change nothing.
+    A message and a memory of a sample user are stored, read and erased, so that writes are planned too. Building
+    contexts for existing users changes nothing.
     """
 
     def __init__(
@@ -235,30 +235,30 @@ class WarmUp:
         self._forgetting = forgetting
 
     async def run(self) -> int:
-        """Build a context for some users, then write, read and erase what a sample user says; return their number."""
+        """Build contexts for some users, then write, read and erase a sample user's data; return the users' number."""
         with use_graph(HOME_GRAPH):
             found = await self._users.list_owners(limit=USERS)
         owners = [owner for owner in found if owner.tenant != SAMPLE_TENANT]
         for owner in owners:
             await self.read(owner)
         with use_tenant(SAMPLE_TENANT):
-            for left in found if not owners else ():  # by a start that was cut short
+            for left in found if not owners else ():  # by an interrupted start
                 await self._forgetting.forget(left)
             await self.use_sample(Owner(SAMPLE_TENANT, str(uuid.uuid4())))
         return len(owners)
 
     async def read(self, owner: Owner) -> None:
-        """Build a context for a user, which changes nothing."""
+        """Build a context for a user without changing anything."""
         with use_tenant(owner.tenant):
             await self._contexts.build(owner, REQUEST, reinforce=False)
 
     async def use_sample(self, owner: Owner) -> None:
-        """Store, read and erase what a new user says; raise ConfigurationError where nobody can be erased."""
+        """Store, read and erase a new user's data; raise ConfigurationError if users cannot be erased."""
         self._forgetting.check_receipts()
         try:
             await self._messages.add(owner, SAMPLE_MESSAGES)
             await self._memories.save(owner, [SAMPLE_MEMORY])
-            for _ in range(2):  # the second one reads the memory of active users
+            for _ in range(2):  # the second one reads active users from memory
                 await self._contexts.build(owner, REQUEST)
         finally:
             await self._forgetting.forget(owner)

@@ -1,4 +1,4 @@
-"""The handlers of all job kinds, over the services of a worker's process."""
+"""The handlers of all job kinds, built on the services of a worker process."""
 
 from __future__ import annotations
 
@@ -134,11 +134,11 @@ def _build_profile_writer(components: Components, consolidation: ConsolidationCo
 def build_maintenance_job(
     components: Components, jobs: JobRunner, runs: RunStore, learner: ContextLearner, usage: ContextUsage
 ) -> MaintenanceJob:
-    """Return the job that does maintenance for all packages."""
+    """Return the maintenance job for all packages."""
     settings, clock = components.settings, components.clock
 
     async def prune_jobs(_tenant: str | None) -> int:
-        # The job store does not know tenants: finished jobs of all of them end with their retention.
+        # The job store knows no tenants: finished jobs of all tenants are deleted after their retention period.
         return await jobs.prune(clock() - timedelta(days=settings.jobs_days))
 
     async def queue_summary(owner: Owner, session_id: str, through: int, job_id: str) -> None:

@@ -1,1 +1,1 @@
-"""Changes of memories: what changed between two times, and their delivery to webhooks."""
+"""Changes to memories between two times, and their delivery to webhooks."""

@@ -1,4 +1,4 @@
-"""The changes of a user's memories, read from their versions and from what rollbacks recorded."""
+"""Changes to a user's memories, read from memory versions and rollback records."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import scope_of
 
 ROLLED_BACK_REASON = "rolled back"
-"""Reason of the changes that undo a consolidation run."""
+"""Reason given for changes that undo a consolidation run."""
 
 ChangePosition = tuple[datetime, str]
-"""The time and the key of the change after which a page continues."""
+"""Time and key of the change after which a page continues."""
 
 
 _ChangedFact = tuple[MemoryChange, Fact | None]
@@ -48,10 +48,10 @@ class ChangeStore:
         *,
         with_global: bool = True,
     ) -> tuple[list[MemoryChange], ChangePosition | None]:
-        """Return the changes from `since` up to before `until`, oldest first, and where the next page starts.
+        """Return the changes from `since` up to before `until`, oldest first, and the position of the next page.
 
-        `after_key` is the id of the last change at `since` that an earlier page returned. `with_global` includes the
-        changes of the memories that every user of the tenant reads.
+        `after_key` is the id of the last change at `since` that an earlier page returned. `with_global` includes
+        changes to memories shared with every user of the tenant.
         """
 
         async def work(transaction: Transaction) -> tuple[list[MemoryChange], ChangePosition | None]:
@@ -73,11 +73,11 @@ class ChangeStore:
     async def page(self, owner: Owner, query: ChangesQuery) -> Page[MemoryChange]:
         """Return one page of changes, oldest first.
 
-        A change that is known twice, as the end of one memory and the start of another, is two changes. Raises
-        InvalidInput when `until` is before `since` and for a cursor of another list.
+        A change recorded twice, as the end of one memory and the start of another, counts as two. Raises InvalidInput
+        if `until` is before `since` or the cursor belongs to another list.
         """
         since = query.since or MIN_TIME
-        until = query.until or max(since, self._clock())  # the clock of a caller may be ahead
+        until = query.until or max(since, self._clock())  # the caller's clock may be ahead
         if until < since:
             raise InvalidInput("until is before since.", errors=[{"loc": ["until"], "msg": "must not be before since"}])
         after_key = None
@@ -110,7 +110,7 @@ class ChangeStore:
     async def _fetch_rolled_back(
         self, transaction: Transaction, owner: Owner, rows: list[dict[str, Any]]
     ) -> Mapping[str, tuple[ChangeKind, Fact]]:
-        """Return what each rollback did to each memory, by the key of the change."""
+        """Return the effect of each rollback on each memory, by change key."""
         wanted = {row["key"] for row in rows if row["run_id"]}
         found: dict[str, tuple[ChangeKind, Fact]] = {}
         for run_id in {row["run_id"] for row in rows if row["run_id"]}:
@@ -124,7 +124,7 @@ class ChangeStore:
                     fact, kind = fact_from_image(change.before), ChangeKind.DELETED
                 else:
                     continue
-                # A memory that was restored to an earlier version has lost the later one: the restored one counts.
+                # A memory restored to an earlier version has lost the later one, so the restored version counts.
                 if key not in found or _outranks((kind, fact), found[key]):
                     found[key] = (kind, fact)
         return found
@@ -148,7 +148,7 @@ def _time_of(row: Mapping[str, Any]) -> datetime:
 
 
 def _made(row: Mapping[str, Any], fact: Fact, previous: Fact | None) -> _ChangedFact:
-    """Return the change that the creation, deletion or archiving of a version made."""
+    """Return the change made by creating, deleting or archiving a version."""
     if row["key"].endswith(":ended"):
         return _change(row, ChangeKind.DELETED, fact.memory_id, fact.ended_reason, fact.ended_actor), fact
     reason = previous.ended_reason if previous else None

@@ -1,4 +1,4 @@
-"""Changes of a user's memory between two known times, and the webhooks that receive them."""
+"""Changes to a user's memories between two known times, and the webhooks that receive them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class ChangesQuery(PageQuery, SpaceQuery):
 
 
 def classify_version(version: Fact, previous: Fact | None) -> ChangeKind:
-    """Return what the creation of a version did to its memory; `previous` is the version before it."""
+    """Return the kind of change that created a version; `previous` is the version before it."""
     if previous is None:
         return ChangeKind.INSERTED
     if previous.ended_reason == MERGED_REASON:
@@ -72,13 +72,13 @@ def classify_version(version: Fact, previous: Fact | None) -> ChangeKind:
 
 
 SECRET_PREFIX = "whsec_"
-"""How the secret of a webhook begins, as in Standard Webhooks; the key in base64 follows."""
+"""Prefix of a webhook's secret, as in Standard Webhooks; the base64 key follows."""
 
 MIN_KEY_BYTES, MAX_KEY_BYTES = 24, 64
 """Length of the key in a secret, in bytes, as in Standard Webhooks."""
 
 MAX_WEBHOOKS = 20
-"""Most webhooks of one tenant."""
+"""Maximum number of webhooks per tenant."""
 
 
 _NAT64 = IPv6Network("64:ff9b::/96")
@@ -182,7 +182,7 @@ def generate_secret() -> str:
 
 
 def decode_secret(secret: str) -> bytes:
-    """Return the key in a secret; raise ValueError for a text that is none."""
+    """Return the key in a secret; raise ValueError if it is malformed."""
     if not secret.startswith(SECRET_PREFIX):
         raise ValueError(f"begins with {SECRET_PREFIX}")
     try:
@@ -210,7 +210,7 @@ def is_wanted(change: MemoryChange, kinds: Collection[ChangeKind] | None) -> boo
 
 
 def is_public_address(address: str) -> bool:
-    """Return whether an IP address is reachable from everywhere, and so no part of an internal network."""
+    """Return whether an IP address is globally reachable, and so not part of an internal network."""
     ip = ip_address(address)
     if isinstance(ip, IPv6Address):
         inner = ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None)

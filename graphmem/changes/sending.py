@@ -27,7 +27,7 @@ TIMEOUT_SECONDS = 15.0
 """Seconds for one delivery in total."""
 
 CONNECT_SECONDS = 5.0
-"""Seconds in which a connection must be established."""
+"""Seconds within which a connection must be established."""
 
 MAX_RESPONSE_BYTES = 64 * 1024
 """Bytes of a response that are read; the rest is dropped with the connection."""
@@ -57,13 +57,13 @@ class DeliveryImpossible(Exception):
 
 
 class ForbiddenAddress(Exception):
-    """A webhook must not reach an address; the text says why."""
+    """A webhook must not connect to an address; the message says why."""
 
 
 async def find_public_addresses(url: str) -> list[str]:
-    """Return the addresses of the host of a URL; raise ForbiddenAddress unless it is https and all are public.
+    """Return the addresses of a URL's host; raise ForbiddenAddress unless the URL is https and all are public.
 
-    Raises OSError when the name cannot be resolved.
+    Raises OSError if the name cannot be resolved.
     """
     parts = urlsplit(url)
     if not url.startswith("https://"):
@@ -89,7 +89,7 @@ async def resolve_public(host: str, port: int) -> list[str]:
 
 
 class PublicNetwork(httpcore.AsyncNetworkBackend):
-    """Connects to the very address that it has resolved and checked, so that no second look-up can name another one."""
+    """Connects to the address it has resolved and checked, so that a second lookup cannot return another one."""
 
     def __init__(self) -> None:
         self._inner = httpcore.AnyIOBackend()
@@ -98,7 +98,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
         self,
         host: str,
         port: int,
-        timeout: float | None = None,  # noqa: ASYNC109 - the interface of httpcore
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's interface
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
@@ -121,7 +121,7 @@ class PublicNetwork(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self,
         path: str,
-        timeout: float | None = None,  # noqa: ASYNC109 - the interface of httpcore
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's interface
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
         """Refuse to connect."""
@@ -148,7 +148,7 @@ class WebhookSender:
 
     def __init__(self, *, allow_private: bool = False) -> None:
         self._allow_private = allow_private
-        # No proxy of the environment: it would resolve the name itself.
+        # No proxy from the environment: it would resolve the name itself.
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=ssl.create_default_context(),
             max_connections=20,
@@ -157,9 +157,9 @@ class WebhookSender:
         )
 
     async def send(self, delivery: Delivery) -> int:
-        """Send a delivery and return its status, which is a success; raise DeliveryFailed otherwise.
+        """Send a delivery and return its success status; raise DeliveryFailed otherwise.
 
-        Raises DeliveryImpossible for one that no receiver could get.
+        Raises DeliveryImpossible if it cannot be sent to any receiver.
         """
         if not self._allow_private and not delivery.url.startswith("https://"):
             raise DeliveryFailed("the address is not https")

@@ -48,7 +48,7 @@ from graphmem.tenants.users import lock_user
 
 @dataclass(frozen=True, slots=True)
 class StoredWebhook:
-    """A webhook with what only deliveries need; `checked_at` is the time up to which everything was delivered."""
+    """A webhook with its delivery data; `checked_at` is the time up to which everything was delivered."""
 
     view: Webhook
     tenant: str
@@ -63,7 +63,7 @@ class StoredWebhook:
 
 @dataclass(frozen=True, slots=True)
 class PendingUser:
-    """A user with changes that a webhook may have yet to deliver, those after `at` and `key`."""
+    """A user whose changes after `at` and `key` a webhook may not have delivered yet."""
 
     owner: Owner
     last_write_at: datetime
@@ -73,9 +73,9 @@ class PendingUser:
 
 @dataclass(frozen=True, slots=True)
 class WebhookPosition:
-    """The last change of a user that was delivered with a `status` at `delivered_at`, or left out without them.
+    """A user's last handled change: delivered at `delivered_at` with `status`, or passed over if both are None.
 
-    `complete_until` is the time of the user's latest write where nothing after it is left to deliver.
+    `complete_until` is the time of the user's latest write, set if nothing is left to deliver.
     """
 
     at: datetime
@@ -127,7 +127,7 @@ class WebhookStore:
         return len(rows)
 
     async def list_behind(self, webhook: StoredWebhook, changed_after: datetime, limit: int) -> list[PendingUser]:
-        """Return users who were written since that time and since the webhook was last up to date with them."""
+        """Return users written to after `changed_after` and since the webhook last caught up with them."""
         rows = await self._graph.fetch(
             "webhooks.list_behind",
             webhook_id=webhook.id,
@@ -142,14 +142,14 @@ class WebhookStore:
         ]
 
     async def wait_for_writer(self, owner: Owner) -> None:
-        """Wait until what a user's latest write changed can be read, all of it."""
+        """Wait until all changes of a user's latest write can be read."""
         await wait_for_writer(self._graph, owner)
 
     async def advance(self, webhook_id: str, user: PendingUser, position: WebhookPosition) -> bool:
-        """Store the position of a webhook in the changes of a user; return False when either is gone."""
+        """Store a webhook's position in a user's changes; return False if either is gone."""
 
         async def work(transaction: Transaction) -> bool:
-            # The lock refuses users who are being forgotten, so that no position of theirs is left behind.
+            # The lock rejects users who are being forgotten, so that none of their positions is left behind.
             await lock_user(transaction, user.owner, position.at, count=0)
             rows = await transaction.run(
                 "webhooks.advance",
@@ -166,22 +166,22 @@ class WebhookStore:
     async def record_failure(
         self, webhook_id: str, status: int | None, error: str, now: datetime
     ) -> tuple[datetime, int]:
-        """Store that a delivery failed; return since when deliveries fail, and how many have failed since."""
+        """Record a failed delivery; return when deliveries began to fail, and how many have failed since."""
         rows = await self._graph.execute(
             "webhooks.record_failure", webhook_id=webhook_id, status=status, error=error, now=now
         )
         return (rows[0]["failing_since"], rows[0]["failures"]) if rows else (now, 1)
 
     async def record_skipped(self, webhook_id: str, reason: str) -> None:
-        """Store that a change was left out because it cannot be sent."""
+        """Record that a change was skipped because it cannot be sent."""
         await self._graph.execute("webhooks.record_skipped", webhook_id=webhook_id, reason=reason)
 
     async def record_complete(self, webhook_id: str, checked_at: datetime) -> None:
-        """Store that everything written before a time was delivered."""
+        """Record that everything written before `checked_at` was delivered."""
         await self._graph.execute("webhooks.record_complete", webhook_id=webhook_id, checked_at=checked_at)
 
     async def disable(self, webhook_id: str, reason: str, now: datetime) -> None:
-        """Disable a webhook for a reason."""
+        """Disable a webhook and store the reason."""
         await self._graph.execute("webhooks.disable", webhook_id=webhook_id, reason=reason, now=now)
 
 
@@ -204,28 +204,28 @@ def _status_of(stored: dict[str, Any]) -> WebhookStatus:
 
 
 RETRY_PAUSES = (5.0, 30.0, 120.0, 600.0, 1800.0, 3600.0, 7200.0)
-"""Seconds before a failed delivery is tried again, time after time; the last pause repeats."""
+"""Seconds before each retry of a failed delivery; the last pause repeats."""
 
 LATE_COMMITS = timedelta(minutes=10)
-"""Time by which a write may be committed later than the time it has; no transaction takes as long."""
+"""Longest delay between a write's timestamp and its commit; no transaction takes as long."""
 
 USERS_AT_ONCE = 4
-"""Users whose changes one job delivers side by side."""
+"""Number of users whose changes a job delivers concurrently."""
 
 USERS_PER_PASS = 200
-"""Users that a job delivers the changes of before it looks for more."""
+"""Number of users whose changes a job delivers before it looks for more."""
 
 PAGE_SIZE = 50
-"""Changes of a user that are read at once."""
+"""Number of a user's changes read at once."""
 
 MAX_FAILED_USERS = 5
-"""Users with a failed delivery after which a job stops: then the receiver fails, and not one change."""
+"""Number of users with a failed delivery after which a job stops: then the receiver is at fault, not one change."""
 
 MAX_JOB_SECONDS = 60.0
-"""Seconds after which a job ends although more is to be delivered, so that the jobs of others get their turn."""
+"""Seconds after which a job ends even if more is to be delivered, so that other jobs get their turn."""
 
 HTTP_GONE = 410
-"""Status by which a receiver says that it wants no further deliveries."""
+"""Status with which a receiver refuses further deliveries."""
 
 _log = structlog.get_logger(__name__)
 
@@ -247,7 +247,7 @@ WEBHOOK_JOB = JobKind("webhook", WebhookPayload)
 
 
 def webhook_partition(webhook_id: str) -> str:
-    """Return the partition of the jobs of a webhook."""
+    """Return the partition of a webhook's jobs."""
     return f"{SYSTEM_PARTITION}webhook:{webhook_id}"
 
 
@@ -269,7 +269,7 @@ class _Pass:
 class WebhookDelivery:
     """Finds webhooks with something to deliver, and handles their jobs.
 
-    Neither a job nor its record holds data of a user: what is to be delivered is read from the graph when it is sent.
+    Neither a job nor its record holds user data: changes are read from the graph when they are sent.
     """
 
     def __init__(
@@ -300,7 +300,7 @@ class WebhookDelivery:
         return queued
 
     async def handle(self, payload: WebhookPayload, _steps: Steps) -> JobOutcome:
-        """Handle a job of kind `webhook`; after failed deliveries it waits and goes on."""
+        """Handle a job of kind `webhook`; after failed deliveries, it waits and continues."""
         deadline = time.monotonic() + MAX_JOB_SECONDS
         while True:
             webhook = await self._store.find(payload.webhook_id)
@@ -319,7 +319,7 @@ class WebhookDelivery:
                 return JobOutcome()
 
     async def _deliver(self, going: _Pass, users: list[PendingUser]) -> None:
-        """Deliver the changes of users, some users side by side."""
+        """Deliver the changes of several users concurrently."""
         waiting = iter(users)
 
         async def work() -> None:
@@ -331,7 +331,7 @@ class WebhookDelivery:
                 except DeliveryFailed as failure:
                     going.failures.append(failure)
 
-        # Not a group of tasks, which would wrap the error of an unavailable database.
+        # Not a TaskGroup, which would wrap the error of an unavailable database.
         ended = await asyncio.gather(*(work() for _ in range(USERS_AT_ONCE)), return_exceptions=True)
         for error in ended:
             if error is not None:
@@ -340,7 +340,7 @@ class WebhookDelivery:
     async def _deliver_user(self, going: _Pass, user: PendingUser) -> None:
         """Deliver the changes of a user, oldest first, until none is left, one fails or the time is up."""
         since, after_key = user.at or going.webhook.view.since, user.key
-        # Of a write that is being applied some changes can be read and others not: they would be passed over.
+        # While a write is being applied, only some of its changes can be read; the others would be skipped.
         await self._store.wait_for_writer(user.owner)
         until = user.last_write_at + MICROSECOND
         while True:
@@ -374,7 +374,7 @@ class WebhookDelivery:
         return await self._store.advance(webhook.id, user, position)
 
     async def _record_failures(self, webhook: StoredWebhook, failures: list[DeliveryFailed]) -> None:
-        """Store the failures of a pass, and let the job wait, or disable the webhook."""
+        """Store the failures of a pass, then let the job wait or disable the webhook."""
         now = self._clock()
         last = failures[-1]
         failing_since, count = await self._store.record_failure(webhook.id, last.status, last.reason, now)
@@ -392,7 +392,7 @@ class WebhookDelivery:
 
 
 WATCH_SECONDS = 2.0
-"""Seconds between two looks for changes to deliver."""
+"""Seconds between checks for changes to deliver."""
 
 
 class WebhookService:
@@ -407,7 +407,7 @@ class WebhookService:
     async def create(self, tenant: str, request: WebhookIn, actor: str) -> CreatedWebhook:
         """Create a webhook; its secret is returned here only.
 
-        Raises InvalidInput for an address that deliveries must not reach, Conflict when there are too many.
+        Raises InvalidInput for a forbidden address, Conflict if the tenant has too many webhooks.
         """
         tenant = Owner(tenant, "").tenant
         if not self._allow_private:
@@ -440,14 +440,14 @@ class WebhookService:
         return [webhook.view for webhook in await self._store.list_of_tenant(tenant)]
 
     async def delete(self, tenant: str, webhook_id: str) -> None:
-        """Delete a webhook and its jobs; raise NotFound for one that is unknown or of another tenant."""
+        """Delete a webhook and its jobs; raise NotFound if it is unknown or belongs to another tenant."""
         if not await self._store.remove(tenant, webhook_id):
             raise NotFound("There is no such webhook.")
         await self._jobs.forget(webhook_partition(webhook_id))
 
 
 async def _check_address(url: str) -> None:
-    """Raise InvalidInput for an address that deliveries must not reach; a name that is unknown now may be added."""
+    """Raise InvalidInput for a forbidden address; a host name that does not resolve yet is accepted."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             await find_public_addresses(url)
@@ -456,5 +456,5 @@ async def _check_address(url: str) -> None:
             f"The webhook's address {problem}; for development, set GRAPHMEM_WEBHOOK_ALLOW_PRIVATE=true.",
             errors=[{"loc": ["url"], "msg": str(problem)}],
         ) from None
-    except OSError:  # a TimeoutError is one
+    except OSError:  # includes TimeoutError
         return

@@ -47,10 +47,10 @@ _SESSION_FIELDS = (
     "session_id", "source_session_id", "title", "summary", "sentiment_score", "created_at", "updated_at", "ended_at",
     "domain", "job_id",
 )  # fmt: skip
-"""Fields of a session that are stored as they are, and that may be absent."""
+"""Session fields that are stored unchanged and may be absent."""
 
 _SESSION_TIME_FIELDS = ("created_at", "updated_at", "ended_at")
-"""The times of a session in the order of the fragment `session_columns`."""
+"""A session's times, in the order of the fragment `session_columns`."""
 
 
 def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
@@ -112,9 +112,9 @@ def new_session_properties(
     author: str | None = None,
     sent_as: StatedKind | None = None,
 ) -> dict[str, Any]:
-    """Return the properties of a new session node but its session id and its times.
+    """Return the properties of a new session node, except its session id and times.
 
-    `author` opens it in a space, with a key that speaks as `sent_as` where that is not the user.
+    `author` opens it in a space, with a key whose source is `sent_as` if that is not the user.
     """
     session = session_in or SessionIn()
     return {
@@ -135,7 +135,7 @@ def new_session_properties(
 
 
 FoundSessions = Mapping[str, Row | None]
-"""The properties of sessions that were looked for by id, None for one that does not exist."""
+"""Session properties by requested id; None for sessions that do not exist."""
 
 
 async def recognise_batch(
@@ -148,11 +148,11 @@ async def recognise_batch(
     window: timedelta,
     now: datetime,
 ) -> tuple[str | None, list[str], FoundSessions]:
-    """Return the session of a batch and the ids of its messages: those that they have, if it was stored before.
+    """Return the session of a batch and its message ids: the existing ids if it was stored before.
 
-    Within `window` a batch without ids repeats the latest turns of its session, or opened a session and comes again
-    without one. In a batch with some ids, the other messages are known by these. `new_ids` are for what is new. The
-    sessions that were looked for are returned too.
+    Within `window`, a batch without ids is recognised if it repeats the latest turns of its session, or opened a
+    session and is sent again without one. In a batch with some ids, the other messages are recognised by these. New
+    messages get `new_ids`. Also returns the sessions that were looked up.
     """
     life, _ = transaction.revisions[owner.group_id]
     fingerprint = BatchFingerprint(life, session_id, messages, sent_as)
@@ -189,7 +189,7 @@ async def _ids_in_session(
     size: int,
     oldest: datetime,
 ) -> list[str]:
-    """Return the ids of a batch in a session of `count` messages, or those of its latest turns that it repeats."""
+    """Return the ids of a batch in a session of `count` messages, or the ids of the latest turns that it repeats."""
     if count < size:
         return fingerprint.message_ids(str(count))
     earlier = fingerprint.message_ids(str(count - size))
@@ -200,7 +200,7 @@ async def _ids_in_session(
 
 
 async def _refuse_taken_ids(transaction: Transaction, owner: Owner, stored: Sequence[Row], kind: StatedKind) -> None:
-    """Raise Conflict for an id of messages of a source that a less trusted one has used before: they would be lost."""
+    """Raise Conflict for a message id already used by a less trusted source, because the new message would be lost."""
     order = await find_trust_order(transaction, owner.tenant, {kind, *(row["sent_as"] for row in stored)})
     for row in stored:
         if not order.permits(Effect.HIDE, row["sent_as"], kind):
@@ -222,13 +222,13 @@ class EpisodeStore:
     """The messages and sessions of all users."""
 
     def __init__(self, graph: Graph, clock: Clock, repeat_window: timedelta = timedelta(0)) -> None:
-        """Use a graph; within `repeat_window` a repeated batch without ids is recognised, 0 for never."""
+        """Use a graph; repeated batches without ids are recognised within `repeat_window` (0: never)."""
         self._graph = graph
         self._clock = clock
         self._repeat_window = repeat_window
 
     async def find_job_that_read(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
-        """Return the id of the job that extracted from messages last, or None."""
+        """Return the id of the job that last extracted from messages, or None."""
         rows = await self._graph.fetch("episodes.find_reading", group_id=owner.group_id, message_ids=list(message_ids))
         return rows[0]["extraction_id"].rpartition(":")[0] if rows else None
 
@@ -245,14 +245,14 @@ class EpisodeStore:
         domain: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> AppendResult:
-        """Store the new messages of a batch, which may have a domain, in order, at the end of their session.
+        """Append the new messages of a batch, which may have a domain, to their session in order.
 
-        A message whose id is known stays unchanged, and so does one of a batch that `recognise_batch` knows. With a
-        `job`, the messages that no job has read or will read are assigned to it. `timezone` becomes the user's time
-        zone, unless a more trusted source has given one. With `request`, they are stored once for it. Raises Conflict
-        for an id that a message of a less trusted source has.
+        Messages with a known id stay unchanged, as do those of a batch that `recognise_batch` recognises. With a `job`,
+        messages that no job has read or will read are assigned to it. `timezone` becomes the user's time zone, unless a
+        more trusted source has set one. With `request`, they are stored only once for it. Raises Conflict for an id
+        used by a less trusted source's message.
         """
-        # Ids are given before the transaction, which runs again when it is unknown whether it was committed.
+        # Ids are assigned before the transaction, which runs again if its outcome is unknown.
         received = [prepared.message for prepared in messages]
         ids = [message.id or str(uuid.uuid4()) for message in received]
         may_be_repeated = request is None and self._repeat_window and not all(message.id for message in received)
@@ -303,7 +303,7 @@ class EpisodeStore:
         new_messages: dict[str, PreparedMessage] = {}
         for message_id, prepared in messages:
             if message_id not in stored:
-                new_messages.setdefault(message_id, prepared)  # of several with one id, the first is stored
+                new_messages.setdefault(message_id, prepared)  # of several messages with one id, the first is stored
         target_session_id = session_id or (stored[ids[0]]["session_id"] if not new_messages else str(uuid.uuid4()))
         if new_messages:
             if target_session_id not in sessions:
@@ -318,7 +318,7 @@ class EpisodeStore:
         return AppendResult(target_session_id, ids, list(new_messages), assigned, pending_jobs)
 
     async def refuse_names_of_members(self, space: Owner, author: str, names: Sequence[str]) -> None:
-        """Raise Forbidden for a name that is the id of a member of a space other than the author."""
+        """Raise Forbidden if a name is the id of a space member other than the author."""
         given = {name_key(fold(name).text): name for name in names}
         keys = {key: name for key, name in given.items() if key != name_key(author)}
         if not keys:
@@ -368,7 +368,7 @@ class EpisodeStore:
     async def _get_or_create_session(
         self, transaction: Transaction, owner: Owner, session_id: str, properties: Row, now: datetime
     ) -> tuple[Row, bool]:
-        """Return the properties of a session and whether it was created now, with `properties`."""
+        """Return a session's properties, and whether it was created now with `properties`."""
         rows = await transaction.run(
             "episodes.get_or_create_session",
             group_id=owner.group_id,
@@ -391,9 +391,9 @@ class EpisodeStore:
         sent_as: StatedKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session, that of an extraction with its job; raise Conflict when its id is taken.
+        """Create a session, with `job_id` for an extraction; raise Conflict if its id is taken.
 
-        `author` is the user who opens one in a space. With `request`, it is created once for it.
+        `author` is the user who opens a session in a space. With `request`, it is created only once for it.
         """
         session_id = session_in.session_id or str(uuid.uuid4())
         properties = new_session_properties(session_in, kind, source_session_id, job_id, author, sent_as)
@@ -411,7 +411,7 @@ class EpisodeStore:
         return await self._graph.write(work)
 
     async def close_session(self, owner: Owner, session_id: str) -> Session:
-        """End a session; raise NotFound for one that is not this user's."""
+        """End a session; raise NotFound if the user has no such session."""
         rows = await self._run_locked(owner, "episodes.close_session", session_id=session_id, now=self._clock())
         return _single_session(rows)
 
@@ -426,7 +426,7 @@ class EpisodeStore:
         sentiment: float | None,
         through: int,
     ) -> None:
-        """Store a summary of the messages of a session up to the position `through`."""
+        """Store a summary of a session's messages up to the position `through`."""
         await self._run_locked(
             owner,
             "episodes.save_summary",
@@ -440,7 +440,7 @@ class EpisodeStore:
         )
 
     async def list_archives(self, owner: Owner, session_id: str) -> list[SessionArchive]:
-        """Return the archives of a session, the oldest first."""
+        """Return the archives of a session, oldest first."""
         rows = await self._graph.fetch("episodes.list_archives", group_id=owner.group_id, session_id=session_id)
         return [SessionArchive.model_validate(row["archive"]) for row in rows]
 
@@ -459,30 +459,30 @@ class EpisodeStore:
         return await self._graph.write(work)
 
     async def assign_to_job(self, owner: Owner, message_ids: Sequence[str], job: PendingJob) -> None:
-        """Record that a job will read messages."""
+        """Record that a job will read the messages."""
         await self._graph.execute("episodes.assign_to_job", **_assignment(owner, message_ids, job))
 
     async def mark_extracted(self, owner: Owner, message_ids: Sequence[str]) -> None:
-        """Record that extraction has read messages."""
+        """Record that extraction has read the messages."""
         await self._run_locked(
             owner, "episodes.mark_extracted", count=0, message_ids=list(message_ids), at=self._clock()
         )
 
     async def release_from_job(self, owner: Owner, job_id: str) -> None:
-        """Release the messages that a job has not read, for a later job."""
+        """Release a job's unread messages for a later job."""
         await self._graph.execute("episodes.release_from_job", group_id=owner.group_id, job_id=job_id)
 
     # Reading
 
     async def load_messages(self, owner: Owner, message_ids: Sequence[str]) -> list[Message]:
-        """Return messages in the order of their session; ids that are not this user's are left out."""
+        """Return messages in session order; other users' ids are left out."""
         rows = await self._graph.fetch("episodes.load_messages", group_id=owner.group_id, message_ids=list(message_ids))
         return [message_from_columns(row["message"]) for row in rows]
 
     async def load_conversation_context(
         self, owner: Owner, message_ids: Sequence[str], preceding: int
     ) -> ConversationContext | None:
-        """Return messages and up to `preceding` messages before them; None when none of them is this user's."""
+        """Return messages and up to `preceding` messages before them; None if none belongs to this user."""
         rows = await self._graph.fetch(
             "episodes.load_conversation_context",
             group_id=owner.group_id,
@@ -508,7 +508,7 @@ class EpisodeStore:
         rows = await self._graph.fetch(
             "episodes.list_session_messages", group_id=owner.group_id, session_id=session_id, after=after, limit=limit
         )
-        # A message that is erased at the same moment has lost its properties.
+        # A message erased at the same moment has lost its properties.
         return [message_from_columns(row["message"]) for row in rows if "content" in row["message"][0]]
 
     async def iter_session_messages(self, owner: Owner, session_id: str, *, after: int = 0) -> AsyncIterator[Message]:
@@ -529,21 +529,21 @@ class EpisodeStore:
         return [message_from_columns(row["message"]) for row in rows]
 
     async def list_pending(self, job_store: str, foreign_after: timedelta) -> list[PendingMessages]:
-        """Return the messages of all users that their jobs in a store have not read yet.
+        """Return all users' messages that their jobs in a job store have not read yet.
 
-        Those whose jobs are in another store are among them once they have waited for `foreign_after`.
+        Messages with jobs in another store are included once they have waited for `foreign_after`.
         """
         rows = await self._graph.fetch("episodes.list_pending", job_store=job_store, foreign_after=foreign_after)
         return [PendingMessages(row["group_id"], row["job_id"], row["session_id"], row["message_ids"]) for row in rows]
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
-        """Return one session; raise NotFound for one that is not this user's."""
+        """Return one session; raise NotFound if the user has no such session."""
         return _single_session(
             await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
         )
 
     async def list_run_messages(self, owner: Owner, session_id: str) -> list[Message]:
-        """Return what an extraction and its model said to one another; raise NotFound for a session that is unknown."""
+        """Return the messages between an extraction and its model; raise NotFound for an unknown session."""
         rows = await self._graph.fetch("episodes.get_session", group_id=owner.group_id, session_id=session_id)
         if not rows:
             raise NotFound("There is no such session.")
@@ -552,7 +552,7 @@ class EpisodeStore:
     async def list_sessions(
         self, owner: Owner, *, active: bool | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[Session]:
-        """Return one page of sessions, the latest first; `after` is the time and id of the last session before it."""
+        """Return one page of sessions, latest first; `after` is the time and id of the previous page's last session."""
         rows = await self._graph.fetch(
             "episodes.list_sessions",
             group_id=owner.group_id,
@@ -564,7 +564,7 @@ class EpisodeStore:
         return [session_from_node(row["session"]) for row in rows]
 
     async def find_session_owner(self, tenant: str, session_id: str) -> Owner:
-        """Return the user of a tenant that has a session; raise NotFound for none, Conflict for several."""
+        """Return the tenant's user with a session; raise NotFound if there is none, Conflict if there are several."""
         rows = await self._graph.fetch(
             "episodes.find_session_owners", tenant_prefix=f"{tenant}:", session_id=session_id
         )
@@ -575,7 +575,7 @@ class EpisodeStore:
         return Owner.from_group_id(rows[0]["group_id"])
 
     async def get_timezone(self, owner: Owner) -> str | None:
-        """Return the user's time zone, or None when it is unknown."""
+        """Return the user's time zone, or None if it is unknown."""
         rows = await self._graph.fetch("episodes.get_timezone", group_id=owner.group_id)
         return rows[0]["timezone"] if rows else None
 

@@ -1,4 +1,4 @@
-"""Sessions and their messages: as callers send and get them, and in the shapes of other APIs. Pure."""
+"""Sessions and their messages: API models, and conversion from other APIs' formats. Pure."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from graphmem.text.added_texts import name_source, without_thoughts
 from graphmem.text.normalising import is_blank
 
 ROLE_ALIASES = {"model": "assistant", "developer": "system", "function": "tool"}
-"""Roles of other APIs by the name that graphmem gives them."""
+"""graphmem's names for other APIs' roles."""
 
 ATTACHMENTS = {
     "image": "image", "image_url": "image", "image_file": "image", "input_image": "image", "audio": "audio",
     "input_audio": "audio", "file": "file", "input_file": "file", "document": "file", "container_upload": "file",
 }  # fmt: skip
-"""What a content part is that is not text, by its type."""
+"""Kind of attachment by type of content part."""
 
 FOREIGN_FIELDS = frozenset(
     {
@@ -56,20 +56,20 @@ FOREIGN_FIELDS = frozenset(
         "usage",
     }
 )  # fmt: skip
-"""Fields of messages of those APIs that say nothing about what was said."""
+"""Message fields of these APIs that do not concern the content."""
 
 _LARGEST_SECONDS = 1e11
-"""A number from which on a time is not in seconds since 1970, but in milliseconds, microseconds or nanoseconds."""
+"""Number from which a time counts milliseconds, microseconds or nanoseconds since 1970 instead of seconds."""
 
 _NUMBER = re.compile(r"-?\d{9,}(\.\d+)?")
-"""A time that is written as the text of a number; one with fewer digits may be a year or a date."""
+"""A time written as a number in text form; with fewer digits, it may be a year or a date."""
 
 
 def read_message(value: object) -> object:
-    """Return the fields of a message that graphmem stores; any value that is no message as it is.
+    """Return the message fields that graphmem stores; return a value other than a message unchanged.
 
-    `content` is null in a message that only calls tools, `created_at` is read where there is no `timestamp`, and fields
-    that are null are absent.
+    `content` is null in a message that only calls tools, `created_at` is read if there is no `timestamp`, and null
+    fields are dropped.
     """
     if isinstance(value, BaseModel):
         value = value.model_dump()
@@ -95,18 +95,18 @@ def text_of(content: object) -> str:
 
 
 def attachments_of(content: object) -> list[str]:
-    """Return what the parts of a message's content are that are not text, such as `image`."""
+    """Return the kinds of a message's attachments, such as `image`."""
     parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
     return [ATTACHMENTS[kind] for part in parts if (kind := str(part.get("type"))) in ATTACHMENTS]
 
 
 def mark_attachments(text: str, attachments: list[str] | tuple[str, ...]) -> str:
-    """Return a text with a mark for each attachment below it, as messages are stored."""
+    """Return a text followed by a mark for each attachment, as stored in messages."""
     return "\n".join(part for part in (text, *(f"[{attachment}]" for attachment in attachments)) if not is_blank(part))
 
 
 def read_content(content: object) -> object:
-    """Return the content of a message as text: empty for null and for parts of which none is text or attached."""
+    """Return a message's content as text: empty for null and for parts without text or attachments."""
     if content is None:
         return ""
     if not isinstance(content, list):
@@ -117,9 +117,9 @@ def read_content(content: object) -> object:
 
 
 def read_timestamp(value: object) -> object:
-    """Return a number of seconds, or of a fraction of them, since 1970 as a time; any other value as it is.
+    """Convert a number since 1970 to a time; return any other value unchanged.
 
-    It may count seconds, milliseconds, microseconds or nanoseconds, and be written as text, from nine digits on.
+    It may count seconds, milliseconds, microseconds or nanoseconds, and may be text with at least nine digits.
     """
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if not (is_number or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))):
@@ -138,7 +138,7 @@ def _text_of_part(part: Any) -> str | None:
     if isinstance(part, str):
         return part
     text = part.get("text") if isinstance(part, Mapping) else None
-    text = text.get("value") if isinstance(text, Mapping) else text  # as parts of assistants have it
+    text = text.get("value") if isinstance(text, Mapping) else text  # the form in the assistants API
     return text if isinstance(text, str) else None
 
 
@@ -148,13 +148,13 @@ MAX_MESSAGE_LENGTH = 100_000
 """Longest message, in characters."""
 
 DOCUMENT_KEY, WEB_KEY = "document", "web"
-"""The keys of a message's metadata that name the document, or the address of the web page, that its text is from."""
+"""Message metadata keys for the source document's name and the source web page's address."""
 
 TICKET_KEY = "ticket_id"
-"""The key of a session's metadata that holds the id of the ticket it is about."""
+"""Session metadata key for the id of the ticket it is about."""
 
 MAX_BATCH_SIZE = 1_000
-"""Most messages in one batch."""
+"""Maximum number of messages in one batch."""
 
 
 class MessageRole(StrEnum):
@@ -175,7 +175,7 @@ _KIND_OF_ROLE: Mapping[MessageRole, StatedKind] = {
 
 
 def origin_of(role: MessageRole, metadata: Mapping[str, Any]) -> StatedKind:
-    """Return the source of a message: the one of its role, unless its metadata name another."""
+    """Return a message's source: that of its role, unless its metadata name another."""
     if metadata.get(DOCUMENT_KEY):
         return "document"
     if metadata.get(WEB_KEY):
@@ -198,7 +198,7 @@ def _parse_role(value: object) -> object:
 
 
 def _read_text(content: object) -> object:
-    """Return the content of a message as text; raise ValueError for a text that is blank."""
+    """Return a message's content as text; raise ValueError for blank text."""
     if isinstance(content, str) and is_blank(content):
         raise ValueError("must not be empty")
     return read_content(content)
@@ -222,7 +222,7 @@ TimeZoneName = Annotated[str, Field(max_length=64), AfterValidator(_check_time_z
 """An IANA time zone."""
 
 EntityValue = Annotated[str, Field(max_length=1_000)] | int | float | bool
-"""One value that a message names."""
+"""One value named in a message."""
 
 MessageEntities = Annotated[
     dict[
@@ -232,7 +232,7 @@ MessageEntities = Annotated[
     Field(max_length=50),
     BeforeValidator(_wrap_in_lists),
 ]
-"""The values that a message names, by type; a single value is read as a list of one."""
+"""Values named in a message, by type; a single value is read as a list of one."""
 
 
 MessageContent = Annotated[
@@ -240,7 +240,7 @@ MessageContent = Annotated[
     AfterValidator(str.strip),
     BeforeValidator(_read_text, json_schema_input_type=str | list[str | dict[str, Any]] | None),
 ]
-"""The text of a message, read from a text, a list of content parts, or null; empty where there is nothing to store."""
+"""The text of a message, read from a text, a list of content parts, or null; empty if there is nothing to store."""
 
 
 class MemoryDefaults(RequestBody):
@@ -332,7 +332,7 @@ class MessagesIn(RequestBody):
         return check_request_size(self)
 
     def without_blank(self) -> tuple[Self, list[SkippedMessage]]:
-        """Return the batch of the messages that have text, and the others."""
+        """Return the batch without blank messages, and the skipped messages."""
         skipped = [
             SkippedMessage(index=index, reason="it has no text")
             for index, message in enumerate(self.messages)
@@ -344,7 +344,7 @@ class MessagesIn(RequestBody):
 
 
 def split_into_batches(messages: Sequence[MessageInput]) -> Iterator[list[MessageInput]]:
-    """Yield messages, validated or not, in batches that one request may hold."""
+    """Yield messages, validated or not, in batches that fit one request."""
     batch: list[MessageInput] = []
     characters = 0
     for message in messages:
@@ -359,7 +359,7 @@ def split_into_batches(messages: Sequence[MessageInput]) -> Iterator[list[Messag
 
 
 def with_author(batch: MessagesIn, author: str) -> MessagesIn:
-    """Return a batch for a space in which the messages of the user are named: by their author, if by nobody else."""
+    """Return a batch for a space with unnamed user messages named after their author."""
     named = [
         message.model_copy(update={"name": author})
         if message.role is MessageRole.USER and message.name is None
@@ -403,11 +403,11 @@ class Message(BaseModel):
     utc_offset_minutes: int = Field(0, exclude=True)
     memory_defaults: MemoryDefaults | None = Field(None, exclude=True)
     is_caught: bool = Field(False, exclude=True)
-    """Whether extraction caught something in it that addresses the assistant, or speaks for the user."""
+    """Whether extraction detected text in it that addresses the assistant or speaks for the user."""
 
     @property
     def key(self) -> str:
-        """Its id, in a space with the space before it: ids are unique in a user or in a space only."""
+        """Its id, prefixed with the space if any: ids are unique only within a user or space."""
         return self.id if self.space is None else f"{self.space}\0{self.id}"
 
     @property
@@ -417,17 +417,17 @@ class Message(BaseModel):
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
-        """Its source, or that of the key that sent it if that is less trusted."""
+        """Its source, and the source of the key that sent it."""
         return self.origin, self.sent_as or "user"
 
     @property
     def is_of_others(self) -> bool:
-        """Whether strangers may have written its text, or a key that speaks for them sent it."""
+        """Whether strangers may have written its text, or a key for such text sent it."""
         return not TEXT_OF_OTHERS.isdisjoint(self.stated_by)
 
     @property
     def speaker(self) -> str:
-        """Who said it: the name on it, else its role; in a space also who sent what the user said by another name."""
+        """The speaker: its name, else its role; in a space, with the sender if a user message has another name."""
         named = self.name or self.role.value
         if self.space is None or self.role is not MessageRole.USER or name_key(named) == name_key(self.user_id):
             return named
@@ -435,7 +435,7 @@ class Message(BaseModel):
 
     @property
     def said_by(self) -> str:
-        """Who is quoted with it: who said it, or where text of others is from."""
+        """The speaker to quote, or the origin of third-party text."""
         if not self.is_of_others:
             return self.speaker if self.name else f"the {self.role.value}"
         kind = next(kind for kind in (self.origin, self.sent_as) if kind in TEXT_OF_OTHERS)
@@ -500,12 +500,12 @@ class Session(BaseModel):
 
     @property
     def own_domain(self) -> str | None:
-        """The domain that its messages have without their own; None where a key of text of others opened it."""
+        """The default domain of its messages; None if a key for third-party text opened it."""
         return None if self.sent_as in TEXT_OF_OTHERS else self.domain
 
 
 def require_conversation(session_id: str, kind: SessionKind) -> None:
-    """Raise Conflict for the session of an extraction, which records what graphmem and the model said."""
+    """Raise Conflict for an extraction session, which records the messages between graphmem and the model."""
     if kind is not SessionKind.CONVERSATION:
         raise Conflict(
             f"The session {session_id} records an extraction: name the session that it read, its `source_session_id`."

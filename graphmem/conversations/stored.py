@@ -1,4 +1,4 @@
-"""Messages on their way to the graph and as their nodes hold them. Pure."""
+"""Messages to be stored, and conversion to and from their nodes. Pure."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from graphmem.text.folding import FOLDED_TEXT, join_folded_words
 
 @dataclass(frozen=True, slots=True)
 class PreparedMessage:
-    """A message ready to be stored; `redacted` is its text without secrets, None when it holds none.
+    """A message ready to be stored; `redacted` is its text without secrets, None if it contains none.
 
-    Without a `vector` it is found by its words only, until a job has computed one. `author` is the user who sent it to
+    Without a `vector`, it is found only by its words until a job has computed one. `author` is the user who sent it to
     a space, `sent_as` the source of the key that sent it, unless that is the user.
     """
 
@@ -34,7 +34,7 @@ class PreparedMessage:
 
 
 class PendingJob(NamedTuple):
-    """A job that will read messages, by its id, and the id of the job store that it is queued in."""
+    """A job that will read messages: its id, and the id of the job store it is queued in."""
 
     id: str
     store: str
@@ -44,8 +44,8 @@ class PendingJob(NamedTuple):
 class AppendResult:
     """The result of storing a batch.
 
-    `message_ids` are those of the whole batch, `new_ids` those that were stored now. `job_id` is the job that the
-    messages were assigned to which no other job has read or will read; `pending_jobs` will read the others.
+    `message_ids` are the ids of the whole batch, `new_ids` those stored now. `job_id` is the job assigned to messages
+    that no other job has read or will read; `pending_jobs` will read the others.
     """
 
     session_id: str
@@ -67,10 +67,10 @@ class PendingMessages:
 
 @dataclass(frozen=True, slots=True)
 class ConversationContext:
-    """Messages in the order of their session, the messages before them, oldest first, and the user's time zone.
+    """Messages in session order, the messages before them, oldest first, and the user's time zone.
 
-    `domain` is that of the messages, or else of their session. `previous_at` is the time of the last message of the
-    user's conversation before this one.
+    `domain` is the messages' domain, or else their session's. `previous_at` is the time of the last message in the
+    user's previous conversation.
     """
 
     messages: list[Message]
@@ -84,9 +84,9 @@ _NAMESPACE = uuid.UUID("0f6c1c52-6f5d-4c5e-9a55-2f8f6f0c7a41")
 
 
 class BatchFingerprint:
-    """What identifies a batch: the life of its user, its session (None for a new one), its sender and its turns.
+    """The identity of a batch: the user's life, its session (None for a new one), its sender and its turns.
 
-    The life is random and known to nobody outside, so that ids tell nothing about what was said.
+    The life is random and secret, so that ids reveal nothing about the content.
     """
 
     def __init__(
@@ -104,11 +104,11 @@ class BatchFingerprint:
         return str(uuid.uuid5(self._value, f"session {period}"))
 
     def message_ids(self, place: str) -> list[str]:
-        """Return the ids of its messages at a place: a position in its session, or the session that it opens."""
+        """Return the ids of its messages at a place: a position in its session, or the session it opens."""
         return [str(uuid.uuid5(self._value, f"{place} {index}")) for index in range(self._size)]
 
     def complete_ids(self, given: Sequence[str | None]) -> list[str]:
-        """Return the ids given to some of its messages, and for the others ids that go with these."""
+        """Return the messages' given ids, with derived ids for messages without one."""
         made = self.message_ids(json.dumps(given))
         return [message_id or made[index] for index, message_id in enumerate(given)]
 
@@ -116,24 +116,24 @@ class BatchFingerprint:
 _MESSAGE_FIELDS = (
     "intent", "domain", "confidence", "sql_executed", "execution_time_ms", "feedback_score", "feedback_text", "sent_as",
 )  # fmt: skip
-"""Fields of a message that are stored as they are, and that may be absent."""
+"""Message fields that are stored unchanged and may be absent."""
 
 _MESSAGE_TIME_FIELDS = ("valid_at", "created_at", "extracted_at")
-"""The times of a message in the order of the fragment `message_columns`."""
+"""A message's times, in the order of the fragment `message_columns`."""
 
 _READ_PROPERTIES = (
     *_MESSAGE_FIELDS, "message_id", "session_id", "group_id", "role", "content", "speaker", "author", "entities",
     "metadata", "feedback_issues", "rich_content", "query_results", "position", "utc_offset_minutes",
     "caught", "memory_defaults",
 )  # fmt: skip
-"""The properties of a message that callers see, without its times."""
+"""The message properties that callers see, except times."""
 
 _EMPTY_VALUES: tuple[Any, ...] = (None, "{}", [])
-"""Values that are read as the absence of a property is."""
+"""Values that count as a missing property."""
 
 
 def compact_columns(columns: Sequence[Any]) -> tuple[dict[str, Any], Sequence[int | None]]:
-    """Return the value of the fragment `message_columns` without what is not read, for holding many of them."""
+    """Return the value of the fragment `message_columns` without unread properties, for keeping many in memory."""
     properties, times = columns
     kept = {name: value for name in _READ_PROPERTIES if (value := properties.get(name)) not in _EMPTY_VALUES}
     return kept, times

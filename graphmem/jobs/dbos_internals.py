@@ -1,7 +1,7 @@
 """The parts of DBOS outside its public API that graphmem uses: four tables and the recovery of named executors.
 
-`DECISIONS.md` says why the public calls do not serve. DBOS may change these in any release, so the dependency is capped
-and `tests/jobs/test_dbos_internals.py` compares them with the installed version.
+`DECISIONS.md` explains why the public API is not enough. DBOS may change these in any release, so the dependency is
+capped and `tests/jobs/test_dbos_internals.py` compares them with the installed version.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ TEXT_COLUMNS = {
     "workflow_output": ("output", "error"),
     STEP_TABLE: ("output", "error"),
 }
-"""The columns in which DBOS stores text by table: the input and the result of a job, and the results of its steps."""
+"""DBOS's text columns by table: a job's input and result, and the results of its steps."""
 
 UNFINISHED = ["ENQUEUED", "DELAYED", "PENDING"]
 """DBOS statuses of jobs that are queued or running."""
 
 BATCH_SIZE = 500
-"""Ids in one query; SQLite takes at most 32,766 parameters."""
+"""Number of ids per query; SQLite takes at most 32,766 parameters."""
 
 
 class DbosTables:
-    """Queries of DBOS's own tables; every method blocks and runs in the connection it is given."""
+    """Queries of DBOS's own tables; every method blocks and uses the given connection."""
 
     def __init__(self, schema: str | None) -> None:
         self._status = sa.table(STATUS_TABLE, *map(sa.column, STATUS_COLUMNS), schema=schema)
@@ -52,10 +52,10 @@ class DbosTables:
         }
 
     def move_to_end(self, connection: sa.Connection, job_id: str, queue: str, partition: str) -> None:
-        """Make a queued job the last of its partition, delayed for as long as one in front of it.
+        """Move a queued job to the end of its partition, delayed for as long as the jobs ahead of it.
 
-        DBOS orders jobs by creation time, which its SQLite schema stores in whole seconds, and hands out a job while
-        one in front of it is delayed.
+        DBOS orders jobs by creation time, which its SQLite schema stores in whole seconds, and hands out a job even
+        while one ahead of it is delayed.
         """
         jobs = self._status.c
         delay = sa.case((jobs.status == "DELAYED", jobs.delay_until_epoch_ms))
@@ -64,7 +64,7 @@ class DbosTables:
                 *self._is_in(queue, partition),
                 jobs.status.in_(UNFINISHED),
                 jobs.workflow_uuid != job_id,
-                # A job that waits for its time stands in the queue at that time, see `delay`.
+                # A job that waits for a time takes its place in the queue at that time, see `delay`.
                 sa.or_(jobs.status != "DELAYED", jobs.created_at < jobs.delay_until_epoch_ms),
             )
         ).one()
@@ -83,12 +83,12 @@ class DbosTables:
         *,
         keeps_place: bool = True,
     ) -> None:
-        """Take a running job from its worker until a time, in milliseconds since 1970, and delay those behind it.
+        """Take a running job from its worker until a time, in milliseconds since 1970, and delay the jobs behind it.
 
-        A job that does not keep its place delays none: it comes after those that are queued before that time.
+        A job that does not keep its place delays no others: it runs after the jobs queued before that time.
 
-        DBOS has delays for new jobs only. The steps of the job stay recorded; DBOS's count of its attempts starts
-        again, because DBOS ends jobs that crash.
+        DBOS can only delay new jobs. The job's steps stay recorded; DBOS's count of its attempts restarts, because DBOS
+        ends jobs that crash.
         """
         jobs = self._status.c
         delayed = {"status": "DELAYED", "delay_until_epoch_ms": until_ms}
@@ -113,10 +113,10 @@ class DbosTables:
         return jobs.queue_name == queue, jobs.queue_partition_key == partition
 
     def find_earlier(self, connection: sa.Connection, job_id: str) -> int | None:
-        """Return until when an earlier unfinished job of the same partition is delayed, in milliseconds since 1970.
+        """Return when the delay of an earlier unfinished job in the partition ends, in milliseconds since 1970.
 
-        None: there is no earlier job. 0: there is one that may run at once. Two workers that take jobs from a partition
-        at the same moment may be handed two of them, so that each job asks before it starts.
+        None means no earlier job, 0 an earlier job that may run at once. Two workers that poll a partition at the same
+        moment may each get a job, so every job checks before it starts.
         """
         earlier, this = self._status.alias(), self._status.alias()
         delay = sa.case((earlier.c.status == "DELAYED", earlier.c.delay_until_epoch_ms), else_=0)
@@ -141,7 +141,7 @@ class DbosTables:
         return until
 
     def count_unfinished(self, connection: sa.Connection, queue: str) -> dict[str, tuple[int, int]]:
-        """Return by DBOS's status how many jobs of a queue are unfinished, and when the oldest was created, in ms."""
+        """Return the count of a queue's unfinished jobs and the oldest creation time in ms, by DBOS status."""
         jobs = self._status.c
         rows = connection.execute(
             sa.select(jobs.status, sa.func.count(), sa.func.min(jobs.created_at))
@@ -161,7 +161,7 @@ class DbosTables:
         return found
 
     def delete_steps(self, connection: sa.Connection, job_ids: Collection[str]) -> None:
-        """Delete what the steps of the jobs recorded."""
+        """Delete the step records of the jobs."""
         steps = self._text_tables[STEP_TABLE]
         for batch in batches(job_ids):
             connection.execute(sa.delete(steps).where(steps.c.workflow_uuid.in_(batch)))
@@ -170,8 +170,8 @@ class DbosTables:
 def recover_jobs_of(executor_ids: Collection[str]) -> None:
     """Start the unfinished jobs of named executors in this process.
 
-    DBOS's public `resume_workflow` does not serve: it moves a job whoever runs it, so that two workers could start one
-    twice, and it resets the count that ends a job which kills every worker it meets.
+    DBOS's public `resume_workflow` is unsuitable: it moves a job even if a worker runs it, so that two workers could
+    start it, and it resets the count that ends a job which kills every worker that runs it.
     """
     DBOS._recover_pending_workflows(sorted(executor_ids))
 

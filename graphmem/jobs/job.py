@@ -26,17 +26,17 @@ class JobStatus(StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether the status stays until somebody retries the job."""
+        """Whether the status stays until the job is retried."""
         return self in (JobStatus.SUCCEEDED, JobStatus.SKIPPED, JobStatus.FAILED)
 
 
 class JobAction(BaseModel):
-    """One entry of what a job did; each kind of job has its own models."""
+    """One action of a job; each job kind has its own models."""
 
     model_config = ConfigDict(frozen=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the entry as callers see it in `Job.actions`: without fields that are None."""
+        """Return the action as shown in `Job.actions`, without fields that are None."""
         return self.model_dump(mode="json", exclude_none=True)
 
 
@@ -84,7 +84,7 @@ class Job(BaseModel):
 
 
 class JobListQuery(PageQuery):
-    """Which jobs to list."""
+    """Filters for listing jobs."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -94,6 +94,6 @@ class JobListQuery(PageQuery):
 
 
 class RetryQuery(BaseModel):
-    """Where a job that is retried starts."""
+    """Where a retried job starts."""
 
     fresh: bool = Field(False, description="true: start from the messages; false: from the failed step.")

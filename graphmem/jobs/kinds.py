@@ -1,4 +1,4 @@
-"""Job kinds, their payloads, and the steps of their handlers; results of steps outlive the process."""
+"""Job kinds, their payloads, and the steps of their handlers; step results outlive the process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StepRecord(BaseModel):
 class JobResult(BaseModel):
     """How a job ended.
 
-    `retries` counts the repeated tries of its steps. `restarts_when_retried` says that its step records do not fit its
+    `retries` counts the retries of its steps. `restarts_when_retried` is true if its step records do not match its
     handler, so that a retry must not use them.
     """
 
@@ -67,21 +67,21 @@ class JobResult(BaseModel):
 
     @classmethod
     def failed(cls, error: str, receipt: Receipt, *, restarts_when_retried: bool = False) -> JobResult:
-        """Return the result of a handler that raised after steps with a receipt."""
+        """Return the result of a handler that raised; `receipt` is the cost of its steps."""
         return cls(status=JobStatus.FAILED, error=error, receipt=receipt, restarts_when_retried=restarts_when_retried)
 
 
 T = TypeVar("T")
 
 ExecuteStep = Callable[[], Coroutine[Any, Any, StepRecord]]
-"""Do a step and return how it ended; it does not raise."""
+"""Run a step and return its record; never raises."""
 
 RecordStep = Callable[[str, ExecuteStep], Awaitable[StepRecord]]
-"""Return the stored record of the job's next step, or do the step and store its record."""
+"""Return the stored record of the job's next step, or run the step and store its record."""
 
 
 FindWait = Callable[[Exception], "JobInterrupted | None"]
-"""Return how a job stops to wait after an error of what it depends on, or None when the error is final; blocks."""
+"""Return how a job waits after a dependency's error, or None if the error is final; blocks."""
 
 
 class JobInterrupted(BaseException):
@@ -94,7 +94,7 @@ class JobInterrupted(BaseException):
 class WaitCause(StrEnum):
     """Why a job waits; the value is the job's attribute that counts these waits.
 
-    A job that waits for its time takes its place in its queue at that time: those queued meanwhile go first.
+    A job that waits for a time takes its place in the queue at that time: jobs queued meanwhile run first.
     """
 
     OUTSIDE = "waits"
@@ -105,7 +105,7 @@ class WaitCause(StrEnum):
 
 
 class JobWaits(JobInterrupted):
-    """The job stops here and goes on after `seconds`, since what it needs is unavailable for a `reason`.
+    """The job stops here and continues after `seconds`; `reason` says why.
 
     A step of the job raises it when a model is unavailable; a handler may raise it between its steps.
     """
@@ -120,16 +120,16 @@ class JobWaits(JobInterrupted):
 class Steps:
     """The steps of one attempt at a job. Belongs to the event loop of the handler.
 
-    A step that meets an unavailable dependency is tried again after each of `retry_delays`, in seconds, which wait out
-    a restart of Neo4j. A step that meets an unavailable model is not, because the model's client has its own retries.
-    After that the job gives its worker back and waits as `find_wait` says.
+    A step that fails because of an unavailable dependency is retried after each of `retry_delays`, in seconds, long
+    enough for Neo4j to restart. Calls to an unavailable model are not, because the model client has its own retries.
+    After that, the job releases its worker and waits as `find_wait` says.
     """
 
     def __init__(self, job_id: str, record: RecordStep, retry_delays: Sequence[float], find_wait: FindWait) -> None:
         self.job_id = job_id
         """The id of the job, the same in every attempt."""
         self.retry_count = 0
-        """How many tries were repetitions."""
+        """Number of step retries."""
         self.receipt = Receipt()
         """The cost of the finished steps whose results have a receipt, for a job that fails."""
         self._record = record
@@ -137,11 +137,11 @@ class Steps:
         self._find_wait = find_wait
 
     async def run(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
-        """Do `fn` once in the life of the job and return its result; a finished step is answered from its record.
+        """Run `fn` once in the job's life and return its result; a finished step returns its recorded result.
 
-        The result is stored as JSON: by the type `returns`, which reads it back, or as it is. Any error that is not
-        transient, and the last of those that are, is recorded and raised: a GraphmemError as itself, another exception
-        as a GraphmemError that names it.
+        The result is stored as JSON and read back as the type `returns`, if given. A permanent error, or the last of
+        several transient ones, is recorded and raised: a GraphmemError unchanged, any other exception as a
+        GraphmemError that names it.
         """
         step = _Step(name, fn, returns)
         value = step.unwrap(await self._record(name, partial(self._execute, step)))
@@ -151,9 +151,9 @@ class Steps:
         return value
 
     async def run_idempotent(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None = None) -> T:
-        """Do `fn` each time the job reaches it, with the retries of a step and without a record.
+        """Run `fn` each time the job reaches it, with a step's retries but without a record.
 
-        Use it for work that records itself: done again, it changes nothing and returns what it did.
+        Use it for work that records itself: running it again changes nothing and returns the same result.
         """
         step = _Step(name, fn, returns)
         return step.unwrap(await self._execute(step))
@@ -181,7 +181,7 @@ class Steps:
 
 
 class _Step(Generic[T]):
-    """One step; `cause` is the exception it ended with, where it ended in this process."""
+    """One step; `cause` is the exception it ended with, if it ended in this process."""
 
     def __init__(self, name: str, fn: Callable[[], Awaitable[T]], returns: type[T] | None) -> None:
         self.name = name
@@ -196,7 +196,7 @@ class _Step(Generic[T]):
             raise GraphmemError(f"Step {self.name!r} must return what JSON can hold: {error}.") from error
 
     def unwrap(self, record: StepRecord) -> T:
-        # A step that ends in this process is read from its record too, so that a handler sees the same after a crash.
+        # Also read from its record in the process that ran it, so that a handler sees the same value after a crash.
         if record.error is None:
             return self._adapter.validate_python(record.value)
         known = {error.__name__: error for error in _all_subclasses(GraphmemError)}
@@ -204,7 +204,7 @@ class _Step(Generic[T]):
 
 
 def error_detail(error: BaseException) -> str:
-    """Return the sentence to show for an error; of an unexpected one, its class and place, without text of users."""
+    """Return the text to show for an error; for an unexpected one, its class and location, without user text."""
     if isinstance(error, GraphmemError):
         return error.detail
     frames = traceback.extract_tb(error.__traceback__)
@@ -224,7 +224,7 @@ def _all_subclasses(root: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
 
 
 SYSTEM_PARTITION = "_system:"
-"""Prefix of the partitions of jobs that belong to no user, such as those of schedules; no tenant's name starts so."""
+"""Prefix of the partitions of jobs without a user, such as scheduled jobs; no tenant's name starts with it."""
 
 
 class JobPayload(BaseModel):
@@ -258,7 +258,7 @@ class UserJobPayload(JobPayload):
 class ScheduledPayload(JobPayload):
     """The payload of a job that a schedule may queue; `scheduled_at` is the time of the tick in ISO 8601.
 
-    Without a tenant it is for all tenants of `graph`, absent that the home graph.
+    Without a tenant, it is for all tenants of `graph`, by default the home graph.
     """
 
     scheduled_at: str | None = None
@@ -278,11 +278,11 @@ class JobKind(Generic[P]):
 
 @dataclass(frozen=True, slots=True)
 class JobHandler(Generic[P]):
-    """The function that does the jobs of a kind."""
+    """The function that runs the jobs of a kind."""
 
     kind: JobKind[P]
     function: Callable[[P, Steps], Awaitable[JobOutcome]]
 
     async def run(self, payload: Mapping[str, Any], steps: Steps) -> JobOutcome:
-        """Do one job; raise ValidationError when the stored payload does not fit the kind."""
+        """Run one job; raise ValidationError if the stored payload does not fit the kind."""
         return await self.function(self.kind.payload_type.model_validate(payload), steps)

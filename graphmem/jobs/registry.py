@@ -1,4 +1,4 @@
-"""The workers that share a job store, and which jobs each has claimed."""
+"""The workers that share a job store, and the jobs that each has claimed."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _host_id() -> str:
 
 
 class WorkerRegistry:
-    """Three tables besides those of DBOS in the job store; every method blocks."""
+    """Three tables in the job store, next to DBOS's own; every method blocks."""
 
     def __init__(self, store: JobStore) -> None:
         self._store = store
@@ -92,20 +92,20 @@ class WorkerRegistry:
             connection.execute(sa.schema.CreateTable(table, if_not_exists=True))
 
     def identify(self) -> str:
-        """Return the id of the job store, which it is given once."""
+        """Return the job store's id, creating it on first use."""
         row = self._identity.c
         with self._store.translate_errors():
             try:
                 with self._store.engine.begin() as connection:
                     if not connection.scalar(sa.select(row.id)):
                         connection.execute(self._identity.insert().values(name="store", id=uuid.uuid4().hex))
-            except sa.exc.IntegrityError:  # another process has given it one meanwhile
+            except sa.exc.IntegrityError:  # another process has created it meanwhile
                 pass
             with self._store.engine.connect() as connection:
                 return str(connection.scalar(sa.select(row.id)))
 
     def heartbeat(self, worker: WorkerProcess) -> None:
-        """Increase the heartbeat of a worker, and register a new one."""
+        """Increase a worker's heartbeat, registering the worker if it is new."""
         workers = self._workers
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             updated = connection.execute(
@@ -136,7 +136,7 @@ class WorkerRegistry:
             connection.execute(self._claims.insert().values(job_id=job_id, worker_id=worker_id))
 
     def release(self, job_id: str, worker_id: str) -> None:
-        """Record that it no longer does."""
+        """Record that a worker's handler no longer runs a job."""
         with self._store.translate_errors(), self._store.engine.begin() as connection:
             self._delete_claim(connection, job_id, worker_id)
 

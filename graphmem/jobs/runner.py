@@ -29,22 +29,22 @@ from graphmem.tenants.owners import Owner
 log = logging.getLogger(__name__)
 
 UNFINISHED_NAMES = {"ENQUEUED": "queued", "DELAYED": "waiting", "PENDING": "running"}
-"""The statuses of unfinished jobs in DBOS, and in the metrics."""
+"""Statuses of unfinished jobs: the name in DBOS and the name in the metrics."""
 
 FORGET_TIMEOUT_SECONDS = 60.0
 """Seconds that `forget` waits for running jobs to stop; a handler stops at its next `await`."""
 
 CALL_SECONDS = 10.0
-"""Seconds in which Postgres must answer a call."""
+"""Seconds within which Postgres must answer a call."""
 
 SQLITE_CALL_SECONDS = 45.0
-"""Seconds in which SQLite must answer one: a writer waits for another, such as one that compacts the file."""
+"""Seconds within which SQLite must answer a call: a writer waits for others, such as one compacting the file."""
 
 ERASURE_SECONDS = 120.0
-"""Seconds in which it must answer a call that erases many jobs."""
+"""Seconds within which the job store must answer a call that erases many jobs."""
 
 MAX_CALLS = 16
-"""Calls that run side by side."""
+"""Maximum number of concurrent calls."""
 
 Args = TypeVarTuple("Args")
 T = TypeVar("T")
@@ -53,10 +53,10 @@ S = TypeVar("S", bound=ScheduledPayload)
 
 
 class StoreCalls:
-    """Runs blocking calls on threads of its own, so that a job store that hangs takes no thread from other work.
+    """Runs blocking calls on its own threads, so that a hanging job store takes no threads from other work.
 
-    A call that takes too long raises JobStoreUnavailable. What it does may still take effect later, like any request
-    whose answer is lost. While it hangs, further calls fail at once.
+    A call that takes too long raises JobStoreUnavailable. It may still take effect later, like any request whose
+    response is lost. While it hangs, further calls fail at once.
     """
 
     def __init__(self, *, is_sqlite: bool) -> None:
@@ -66,7 +66,7 @@ class StoreCalls:
         self._is_closed = False
 
     async def run(self, function: Callable[[*Args], T], *args: *Args, seconds: float | None = None) -> T:
-        """Return the result of `function`, within `seconds` or as long as a call of this store may take."""
+        """Return the result of `function`; wait at most `seconds`, by default the limit for this store."""
         if self._is_closed:
             raise JobStoreUnavailable("The job runner is closed.")
         if self._hanging:
@@ -86,7 +86,7 @@ class StoreCalls:
             call.exception()  # nobody waits for it any more
 
     def close(self) -> None:
-        """Accept no more calls; those that hang are left to end."""
+        """Accept no more calls; hanging calls are left to finish."""
         self._is_closed = True
         self._threads.shutdown(wait=False, cancel_futures=True)
 
@@ -96,15 +96,15 @@ def _silent_error() -> JobStoreUnavailable:
 
 
 class JobRunner:
-    """The job queue. Jobs of one partition run one at a time in the order they were queued, partitions side by side.
+    """The job queue: the jobs of a partition run one at a time in queue order, partitions run concurrently.
 
-    A runner enqueues and reads jobs; `start_worker` makes it run them too. Every method raises JobStoreUnavailable when
+    A runner enqueues and reads jobs; `start_worker` makes it run them too. Every method raises JobStoreUnavailable if
     the job store cannot be reached or does not answer in time.
     """
 
     def __init__(self, store: JobStore, registry: WorkerRegistry, store_id: str) -> None:
         self.store_id = store_id
-        """The id of the job store, which all processes that use it see."""
+        """The job store's id, the same in all processes that use it."""
         self._store = store
         self._registry = registry
         self._calls = StoreCalls(is_sqlite=store.is_sqlite)
@@ -115,7 +115,7 @@ class JobRunner:
     async def open(cls, settings: Settings, queue: str = JOB_QUEUE) -> JobRunner:
         """Open the job store, creating or migrating its tables; raise JobStoreUnavailable or ConfigurationError.
 
-        The runner puts its jobs into `queue`, and its worker takes jobs from there only.
+        The runner puts its jobs into `queue`, and its worker takes jobs only from there.
         """
         store = await asyncio.to_thread(JobStore.open, settings, queue)
         try:
@@ -128,9 +128,9 @@ class JobRunner:
         return cls(store, registry, store_id)
 
     async def start_worker(self, handlers: Iterable[JobHandler[Any]], options: WorkerOptions | None = None) -> None:
-        """Run jobs on this event loop by the handlers of their kinds until `close`.
+        """Run jobs on this event loop with the given handlers until `close`.
 
-        Raises ConfigurationError when this process has a worker already; it may have any number of runners without one.
+        Raises ConfigurationError if this process already has a worker; it may have any number of runners without one.
         """
         worker = Worker(self._store, self._registry, handlers, asyncio.get_running_loop(), options or WorkerOptions())
         await asyncio.to_thread(worker.launch)
@@ -153,10 +153,10 @@ class JobRunner:
         await self.close()
 
     async def enqueue(self, kind: JobKind[P], payload: P, job_id: str | None = None) -> str:
-        """Queue a job and return its id without waiting for it; nothing changes when a job of that id exists.
+        """Queue a job and return its id without waiting for it; do nothing if a job with this id exists.
 
-        The payload's `user_id` and `session_id`, where it has them, are shown on the job. Raises InvalidInput for a
-        payload without a partition.
+        The payload's `user_id` and `session_id`, if any, are shown on the job. Raises InvalidInput for a payload
+        without a partition.
         """
         partition = payload.partition
         if not partition.strip():
@@ -167,32 +167,32 @@ class JobRunner:
         return job_id
 
     async def find(self, job_id: str) -> Job | None:
-        """Return the job of that id, or None."""
+        """Return the job with this id, or None."""
         return await self._calls.run(self._store.get, job_id)
 
     async def find_missing(self, job_ids: Iterable[str]) -> set[str]:
-        """Return those of the ids of which there is no job."""
+        """Return the ids without a job."""
         return await self._calls.run(self._store.find_missing, set(job_ids))
 
     async def get(self, job_id: str) -> Job:
-        """Return the job of that id; raise NotFound when there is none."""
+        """Return the job with this id; raise NotFound if there is none."""
         job = await self.find(job_id)
         if job is None:
             raise NotFound("There is no such job.")
         return job
 
     async def get_for_tenant(self, tenant: str, job_id: str) -> Job:
-        """Return a job of a tenant; raise NotFound for any other, and for jobs of the system."""
+        """Return a tenant's job; raise NotFound for any other job, including system jobs."""
         job = await self.get(job_id)
         owner = Owner.of_space(tenant, job.space) if job.space else Owner(tenant, job.user_id or "")
         if job.partition != owner.group_id:
             raise NotFound("There is no such job.")
         return job
 
-    async def wait(self, job_id: str, timeout: float) -> Job:  # noqa: ASYNC109 - it answers instead of raising
+    async def wait(self, job_id: str, timeout: float) -> Job:  # noqa: ASYNC109 - it returns instead of raising
         """Return the job once it is final or waits for a model, or as it is after `timeout` seconds.
 
-        Raises NotFound when there is none.
+        Raises NotFound if there is no such job.
         """
         deadline = time.monotonic() + timeout
         pause = 0.02
@@ -205,11 +205,11 @@ class JobRunner:
             pause = min(pause * 1.2, 0.25)
 
     async def retry(self, job_id: str, *, fresh: bool = False) -> Job:
-        """Queue a failed job again from the step that failed, or end the wait of one that waits for a model.
+        """Queue a failed job again from its failed step, or end a job's wait for a model.
 
-        With `fresh` a failed job starts from its first step: what a model answered then is forgotten.
+        With `fresh`, a failed job starts from its first step, without the earlier model answers.
 
-        Raises NotFound, and Conflict for any other job.
+        Raises NotFound, or Conflict if the job neither failed nor waits.
         """
         job = await self.get(job_id)
         if job.waits_until is not None:
@@ -221,7 +221,7 @@ class JobRunner:
         return await self.get(job_id)
 
     async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
-        """Return jobs, the newest first."""
+        """Return jobs, newest first."""
 
         def matches(job: Job) -> bool:
             return kind is None or job.kind == kind.name
@@ -229,7 +229,7 @@ class JobRunner:
         return await self._calls.run(self._store.list, partition, limit, matches, None)
 
     async def list_page(self, tenant: str, partition: str | None, query: JobListQuery) -> Page[Job]:
-        """Return a page of the jobs of a partition of a tenant, or of all of them, the newest first."""
+        """Return a page of a tenant's jobs, newest first, optionally from one partition only."""
         position = TIME_CURSOR.decode(query.cursor) if query.cursor else None
 
         def matches(job: Job) -> bool:
@@ -244,11 +244,11 @@ class JobRunner:
         return TIME_CURSOR.make_page(found, query.limit, lambda job: (job.created_at, job.id))
 
     async def forget(self, partition: str) -> int:
-        """Erase every job of a partition with its text, and return how many there were.
+        """Erase every job of a partition with its text, and return the number of jobs.
 
-        Queued jobs never start; running ones, on any worker, are stopped first; those that are queued meanwhile are
-        erased too. Raises JobStoreUnavailable when a job does not stop or new ones keep arriving for a minute; the call
-        can then be repeated.
+        Queued jobs never start; running jobs, on any worker, are stopped first; jobs queued meanwhile are erased too.
+        Raises JobStoreUnavailable if a job does not stop or new jobs keep arriving for a minute; the call can then be
+        repeated.
         """
         deadline = time.monotonic() + FORGET_TIMEOUT_SECONDS
         total = 0
@@ -272,9 +272,9 @@ class JobRunner:
         return self._registry.is_any_claimed(ids)
 
     async def erase_step_results(self, partition_prefix: str, texts: Sequence[str]) -> None:
-        """Erase what steps recorded, of finished jobs that contain one of the texts.
+        """Erase the step records of finished jobs that contain one of the texts.
 
-        `partition_prefix` is how the partitions of the jobs begin. The jobs and their results stay.
+        Only jobs whose partition starts with `partition_prefix` are affected. The jobs and their results stay.
         """
         await self._calls.run(self._store.erase_step_results, partition_prefix, texts, seconds=ERASURE_SECONDS)
 
@@ -297,21 +297,21 @@ class JobRunner:
         OLDEST_QUEUED_JOB_SECONDS.set(0 if oldest is None else max(0.0, time.time() - oldest / 1000))
 
     async def prune(self, before: datetime) -> int:
-        """Erase the jobs that finished before that time, and return how many there were."""
+        """Erase the jobs that finished before a time, and return their number."""
         return await self._calls.run(self._store.prune, before, seconds=ERASURE_SECONDS)
 
     async def schedule(self, name: str, cron: str, timezone: str, kind: JobKind[S], payload: S) -> None:
-        """Queue a job at every tick of `cron` in the IANA zone, once however many workers there are.
+        """Queue a job at every tick of `cron` in the IANA zone, once regardless of the number of workers.
 
-        A schedule outlives the process and replaces the one of its name. Its jobs go to the partition `_system:<name>`
-        with the time of the tick in `scheduled_at`. Ticks that pass while no worker runs are dropped. Raises
-        InvalidInput for a cron or zone that cannot be read.
+        A schedule outlives the process and replaces an earlier one with the same name. Its jobs go to the partition
+        `_system:<name>` with the time of the tick in `scheduled_at`. Ticks that pass while no worker runs are dropped.
+        Raises InvalidInput for an invalid cron expression or zone.
         """
         stored = payload.model_dump(mode="json", exclude={"scheduled_at"})
         await self._calls.run(self._store.schedule, name, cron, timezone, kind.name, stored)
 
     async def unschedule(self, name: str) -> None:
-        """Remove a schedule; the jobs it has queued stay. Do nothing when there is none of that name."""
+        """Remove a schedule, if it exists; jobs it has queued stay."""
         await self._calls.run(self._store.unschedule, name)
 
 
@@ -319,15 +319,15 @@ _pause: ContextVar[Callable[[], AbstractContextManager[None]]] = ContextVar("pau
 
 
 def pause_while_waiting(pause: Callable[[], AbstractContextManager[None]]) -> None:
-    """Let the task of a request enter `pause` for as long as it only waits for a job."""
+    """Let a request's task enter `pause` while it only waits for a job."""
     _pause.set(pause)
 
 
 class JobWaiting:
     """Waits for jobs on behalf of requests.
 
-    A job that meets an unavailable database is postponed, for up to a day. A request must not wait for that: it fails
-    as soon as the database is silent, and the job goes on without it.
+    While the database is unavailable, a job is postponed for up to a day. A request must not wait that long: it fails
+    as soon as the database stops answering, and the job continues without it.
     """
 
     def __init__(self, graph: Graph, jobs: JobRunner) -> None:
@@ -335,13 +335,13 @@ class JobWaiting:
         self._jobs = jobs
 
     async def check_database(self) -> None:
-        """Raise DatabaseUnavailable when the database is away, before a job is queued in vain."""
+        """Raise DatabaseUnavailable if the database is unavailable, before a job is queued in vain."""
         await self._graph.check_server()
 
     async def wait(self, job_id: str, seconds: float) -> Job:
         """Return the job once it is final or waits for a model, or as it is after `seconds` seconds.
 
-        Raises DatabaseUnavailable, which names the job, when the database is silent; NotFound when there is no job.
+        Raises DatabaseUnavailable, naming the job, if the database stops answering; NotFound if there is no such job.
         """
         try:
             with _pause.get()():

@@ -1,4 +1,4 @@
-"""The job store: DBOS's tables in SQLite or Postgres, and the operations on jobs from outside a running one."""
+"""The job store: DBOS's tables in SQLite or Postgres, and operations on jobs from outside a running job."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import DEFAULT_TENANT, Owner
 
 EARLIER_ATTEMPTS, WAIT_REASON, WAIT_CAUSE = "earlier_attempts", "wait_reason", "wait_cause"
-"""Attributes of a job in DBOS: its attempts before the last retry or wait, why it waited, and for which `WaitCause`."""
+"""DBOS attributes of a job: attempts before the last retry or wait, why it waited, and the `WaitCause`."""
 
 BEHIND_REASON = "an earlier job of this user waits"
-"""Why a job waits that has not been started."""
+"""Reason shown for a waiting job that has not started."""
 
 _STATUS_BY_DBOS_STATUS = {
     "ENQUEUED": JobStatus.QUEUED,
@@ -40,7 +40,7 @@ _STATUS_BY_DBOS_STATUS = {
 
 
 def job_from_status(status: WorkflowStatus) -> Job:
-    """Return the job of a workflow that was listed with its input and output."""
+    """Return the job of a workflow listed with its input and output."""
     arguments: Any = status.input
     kind, payload = arguments["args"]
     result = JobResult.model_validate(status.output) if status.output else None
@@ -54,7 +54,7 @@ def job_from_status(status: WorkflowStatus) -> Job:
     attempts = attributes.get(EARLIER_ATTEMPTS, 0) + (status.recovery_attempts or 0)
     waits_until = datetime.fromtimestamp((status.delay_until_epoch_ms or 0) / 1000, UTC)
     is_waiting = status.status == "DELAYED" and waits_until > datetime.now(UTC)
-    # Jobs of a tenant or of the system have no user.
+    # Tenant and system jobs have no user.
     owner = (
         Owner.from_stored(payload.get("tenant", DEFAULT_TENANT), payload["user_id"]) if payload.get("user_id") else None
     )
@@ -85,7 +85,7 @@ _FULL_DISK = ("disk is full", "no space left on device")
 """Error texts of SQLite and Postgres when the disk is full, in lower case."""
 
 _FULL_DISK_CODES = ("53100", "SQLITE_FULL")
-"""How they say it in codes, whatever the language of their messages."""
+"""The corresponding error codes, independent of the message language."""
 
 SQLITE_FILE = "jobs.sqlite"
 """Name of the job store in the data folder."""
@@ -94,7 +94,7 @@ log = logging.getLogger(__name__)
 
 
 def copy_sqlite(source: Path, target: Path) -> None:
-    """Copy a SQLite job store, which other processes may be using, as it is at one moment."""
+    """Copy a consistent snapshot of a SQLite job store, even while other processes use it."""
     with closing(sqlite3.connect(source)) as stored, closing(sqlite3.connect(target)) as copy:
         stored.backup(copy)
 
@@ -102,8 +102,7 @@ def copy_sqlite(source: Path, target: Path) -> None:
 def database_url(settings: Settings) -> sa.URL:
     """Return the address of the job store; the default is a SQLite file in the data folder, created if it is missing.
 
-    Raises ConfigurationError for an address that is not of Postgres, and JobStoreUnavailable when the folder cannot be
-    written.
+    Raises ConfigurationError for an address other than Postgres, and JobStoreUnavailable if the folder is not writable.
     """
     if settings.jobs_url is None:
         path = settings.data_dir / SQLITE_FILE
@@ -123,7 +122,7 @@ def database_url(settings: Settings) -> sa.URL:
 
 
 def create_engine(url: sa.URL) -> sa.Engine:
-    """Return the engine of a job store, which connects when it is first used."""
+    """Return a job store's engine, which connects on first use."""
     pool = {"pool_size": 20, "max_overflow": 0, "pool_timeout": 30}
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(url, **pool)
@@ -146,8 +145,8 @@ def create_engine(url: sa.URL) -> sa.Engine:
 def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) -> Iterator[None]:
     """Turn the errors of a database that cannot be reached or used into JobStoreUnavailable.
 
-    With `name_address`, for whoever starts graphmem, the error says where the database is; callers of the service must
-    not learn that, so that it is logged otherwise.
+    With `name_address`, the error includes the database's address, for the operator who starts graphmem. Otherwise the
+    address is only logged, because callers of the service must not learn it.
     """
     try:
         yield
@@ -193,25 +192,25 @@ APPLICATION_VERSION = "1"
 """The same for every release: DBOS hands a job only to workers of its version, and an upgrade must not strand jobs."""
 
 JOB_QUEUE, TICK_QUEUE = "graphmem-jobs", "graphmem-ticks"
-"""DBOS queues of jobs and of the ticks of schedules."""
+"""DBOS queues for jobs and schedule ticks."""
 
 DEMO_QUEUE = "graphmem-demo-jobs"
-"""DBOS queue of jobs that only the process that queues them can do, because it has a model of its own."""
+"""DBOS queue for jobs that only the process that queues them can run, because it has its own model."""
 
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
-"""DBOS workflows that run a job and that queue the job of a tick."""
+"""DBOS workflows that run a job and queue a tick's job."""
 
 POLL_SECONDS, TICK_POLL_SECONDS = 0.1, 2.0
-"""Seconds between two polls of a queue by a worker; no schedule is more precise than a minute."""
+"""Seconds between a worker's polls of a queue; no schedule is more precise than a minute."""
 
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
-"""DBOS statuses of all other jobs."""
+"""DBOS statuses of finished jobs."""
 
 SERIALIZER = DBOSPortableJSONSerializer()
-"""How DBOS stores inputs, results and steps: as JSON, in which texts are found."""
+"""Stores inputs, results and steps as JSON, which can be searched for text."""
 
 PAGE_SIZE = 200
-"""Jobs read in one query."""
+"""Number of jobs read per query."""
 
 
 class JobStore:
@@ -231,7 +230,7 @@ class JobStore:
     def open(cls, settings: Settings, queue: str = JOB_QUEUE) -> JobStore:
         """Connect to `settings.jobs_url`, or SQLite in the data folder, and create or migrate the tables.
 
-        Jobs are put into `queue`, from which only workers of a store with the same queue take them.
+        Jobs go to `queue`; only workers of a store with the same queue run them.
         """
         _silence_dbos_logger()
         engine = create_engine(database_url(settings))
@@ -253,7 +252,7 @@ class JobStore:
         return cls(engine, client, queue)
 
     def close(self) -> None:
-        """Drop the connections; what still runs on them fails."""
+        """Close the connections; calls still running on them fail."""
         self._closed = True
         self.engine.dispose()
 
@@ -262,12 +261,12 @@ class JobStore:
         return translate_database_errors(self.engine)
 
     def _refuse_when_closed(self, *_: object) -> None:
-        # DBOS retries a lost connection for ever; after closing, this is what ends its threads.
+        # DBOS retries a lost connection forever; after closing, this ends its threads.
         if self._closed:
             raise JobStoreUnavailable("The job runner is closed.")
 
     def register_queues(self, concurrency: int) -> None:
-        """Set how many jobs a worker runs side by side; of one partition never more than one runs anywhere."""
+        """Set how many jobs a worker runs concurrently; a partition never has more than one running job."""
         with self.translate_errors():
             self.client.register_queue(
                 self.queue,
@@ -279,13 +278,13 @@ class JobStore:
 
     @property
     def listened_queues(self) -> list[str]:
-        """The queues that a worker takes work from; the ticks of schedules are for those of the main queue."""
+        """The queues that a worker polls; only workers of the main queue handle schedule ticks."""
         return [JOB_QUEUE, TICK_QUEUE] if self.queue == JOB_QUEUE else [self.queue]
 
     # Writing
 
     def enqueue(self, job_id: str, kind: str, partition: str, payload: dict[str, Any]) -> None:
-        """Put a job at the end of its partition; a known `job_id` changes nothing."""
+        """Put a job at the end of its partition; an existing `job_id` changes nothing."""
         try:
             with self.translate_errors(), self.engine.begin() as connection:
                 self.client.enqueue_in_transaction(
@@ -309,7 +308,7 @@ class JobStore:
     def retry(self, job: Job, fresh: bool = False) -> None:
         """Queue a failed job again under its id.
 
-        It keeps the records of every step before the one that failed, and with `fresh` of none.
+        The records of the steps before the failed one are kept, unless `fresh`.
         """
         with self.translate_errors():
             try:
@@ -334,7 +333,7 @@ class JobStore:
         return last["function_id"] + (0 if has_failed else 1)
 
     def delay(self, job_id: str, wait: JobWaits) -> None:
-        """Let a running job wait and go on later; its attempts count from then on, and the reason is shown."""
+        """Let a running job wait and continue later; add up its attempts so far, and show the reason."""
         [status] = self.list_statuses(workflow_ids=[job_id])
         known = status.attributes or {}
         # A job that only waits behind another one was handed out, but not started.
@@ -359,17 +358,17 @@ class JobStore:
                 )
 
     def count_waits(self, job_id: str, cause: WaitCause) -> int:
-        """Return how often a job has waited for something."""
+        """Return how often a job has waited for this cause."""
         return sum((status.attributes or {}).get(cause, 0) for status in self.list_statuses(workflow_ids=[job_id]))
 
     def seconds_of_earlier_job(self, job_id: str) -> float | None:
-        """Return how long an unfinished earlier job of the same partition still waits, or None where there is none."""
+        """Return the seconds that an earlier unfinished job of the partition still waits, or None if there is none."""
         with self.translate_errors(), self.engine.connect() as connection:
             until = self.tables.find_earlier(connection, job_id)
         return None if until is None else max(0.0, until / 1000 - time.time())
 
     def end_waits(self, partition: str) -> None:
-        """Let the waiting jobs of a partition go on at once."""
+        """Let the waiting jobs of a partition continue at once."""
         for status in self.list_statuses(user=partition, status="DELAYED"):
             with self.translate_errors():
                 self.client.set_workflow_delay(status.workflow_id, delay_seconds=0)
@@ -380,12 +379,12 @@ class JobStore:
             return len(self.client.list_workflow_steps(job_id))
 
     def resume(self, status: WorkflowStatus) -> None:
-        """Queue a job again that is claimed but does not run."""
+        """Queue a claimed job again that is not running."""
         with self.translate_errors():
             self.client.resume_workflow(status.workflow_id, queue_name=status.queue_name)
 
     def schedule(self, name: str, cron: str, timezone: str, kind: str, payload: dict[str, Any]) -> None:
-        """Create or replace a schedule; raise InvalidInput for a cron or zone that cannot be read."""
+        """Create or replace a schedule; raise InvalidInput for an invalid cron expression or zone."""
         with self.translate_errors():
             try:
                 self.client.apply_schedules(
@@ -404,33 +403,33 @@ class JobStore:
                 raise InvalidInput(f"Schedule {name!r} cannot be stored: {error.message}.") from error
 
     def enqueue_scheduled(self, scheduled_at: str, schedule: dict[str, Any]) -> None:
-        """Queue the job of a tick, once for each time of a schedule; `schedule` is the context stored with it."""
+        """Queue a tick's job, once per schedule and time; `schedule` is the context stored with it."""
         job_id = f"{schedule['name']}@{scheduled_at}"
         payload = {**schedule["payload"], "scheduled_at": scheduled_at}
         self.enqueue(job_id, schedule["kind"], SYSTEM_PARTITION + schedule["name"], payload)
 
     def unschedule(self, name: str) -> None:
-        """Remove a schedule; do nothing when there is none of that name."""
+        """Remove a schedule, if it exists."""
         with self.translate_errors():
             self.client.delete_schedule(name)
 
     # Reading
 
     def get(self, job_id: str) -> Job | None:
-        """Return the job of that id, or None."""
+        """Return the job with this id, or None."""
         with self.translate_errors():
             found = self.client.list_workflows(workflow_ids=[job_id], name=JOB_WORKFLOW)
         return job_from_status(found[0]) if found else None
 
     def find_missing(self, job_ids: set[str]) -> set[str]:
-        """Return those of the ids of which there is no job."""
+        """Return the ids without a job."""
         found = {status.workflow_id for batch in batches(job_ids) for status in self.list_statuses(workflow_ids=batch)}
         return job_ids - found
 
     def list(
         self, partition: str | None, limit: int, matches: Callable[[Job], bool], before: datetime | None
     ) -> list[Job]:
-        """Return the jobs that match, the newest first; `before` leaves out those created later."""
+        """Return the matching jobs, newest first, without those created after `before`."""
         jobs: list[Job] = []
         end = before.isoformat() if before else None
         for offset in count(0, PAGE_SIZE):
@@ -444,7 +443,7 @@ class JobStore:
         return jobs[:limit]
 
     def count_unfinished(self) -> dict[str, tuple[int, int]]:
-        """Return by DBOS's status how many jobs are unfinished, and when the oldest was created, in ms since 1970."""
+        """Return the count of unfinished jobs and the oldest creation time in ms since 1970, by DBOS status."""
         with self.translate_errors(), self.engine.connect() as connection:
             return self.tables.count_unfinished(connection, self.queue)
 
@@ -454,7 +453,7 @@ class JobStore:
             return bool(self.client.list_workflows(user=partition, name=JOB_WORKFLOW, status=UNFINISHED, limit=1))
 
     def list_statuses(self, **filters: Any) -> Sequence[WorkflowStatus]:
-        """Return the jobs and ticks that match, without their input and output."""
+        """Return the matching jobs and ticks, without their input and output."""
         with self.translate_errors():
             return self.client.list_workflows(load_input=False, load_output=False, **filters)
 
@@ -469,9 +468,9 @@ class JobStore:
         return {job.workflow_id for job in jobs}
 
     def erase(self, partition: str) -> tuple[int, bool]:
-        """Delete a partition's jobs and finished system jobs that name it; return their number and if none is left.
+        """Delete a partition's jobs and finished system jobs naming it; return the former's number and if none is left.
 
-        DBOS deletes what a job recorded with the job, and refuses records of a job that is gone.
+        DBOS deletes a job's records with the job, and rejects records of a deleted job.
         """
         jobs = {job.workflow_id for job in self.list_statuses(user=partition)}
         self._delete(jobs | self._find_finished([partition], SYSTEM_PARTITION))
@@ -501,7 +500,7 @@ class JobStore:
         return deleted
 
     def _find_finished(self, texts: Collection[str], partition_prefix: str) -> set[str]:
-        # The jobs of schedules belong to no user, but may have recorded for which users they queued jobs.
+        # Scheduled jobs belong to no user, but may have recorded the users they queued jobs for.
         with self.translate_errors(), self.engine.connect() as connection:
             named = {job_id for text in texts for job_id in self.tables.find_jobs_containing(connection, text)}
         found = [job for batch in batches(named) for job in self.list_statuses(workflow_ids=batch, status=FINISHED)]

@@ -1,4 +1,4 @@
-"""The worker of a process: each attempt at a job, and the jobs that it takes over from ended workers."""
+"""A process's worker: its attempts at jobs, and the jobs it takes over from dead workers."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ from graphmem.runtime.settings import HOME_GRAPH
 from graphmem.runtime.tracing import span
 
 MAX_WAITS_FOR_ANSWER = 2
-"""How often a job waits after answers that cannot be used, which often stay so."""
+"""Maximum number of waits after unusable model answers, which often stay unusable."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerOptions:
     """How a worker runs jobs.
 
-    It runs `concurrency` jobs side by side. After `dead_worker_seconds` without a heartbeat others run its jobs.
-    `retry_delays` are the pauses in seconds before each further try of a step that met an unavailable dependency.
+    It runs `concurrency` jobs at a time. After `dead_worker_seconds` without a heartbeat, others run its jobs.
+    `retry_delays` are the seconds before each retry of a step whose dependency is unavailable.
 
-    A job that cannot go on gives its worker back and waits, time after time; after the last of the pauses it fails.
-    They last about a day in total: `database_pauses` for the database, `model_pauses` for a model, and
-    `handover_pauses` for a worker that knows the kind of the job, which a newer version has queued.
+    A job that cannot continue releases its worker and waits; after the last pause it fails. The pauses last about a day
+    in total: `database_pauses` for the database, `model_pauses` for a model, and `handover_pauses` for a worker that
+    knows the job's kind, if a newer version queued the job.
     """
 
     concurrency: int = 8
@@ -112,7 +112,7 @@ class JobRun:
     def run(self) -> JobResult:
         """Run the handler to its end, recording each of its steps.
 
-        Raises JobInterrupted when the job must stop without an outcome, and JobWaits when it must go on later.
+        Raises JobInterrupted if the job must stop without an outcome, and JobWaits if it must continue later.
         """
         try:
             return self._run()
@@ -146,7 +146,7 @@ class JobRun:
                 self._release()
 
     def _check_turn(self) -> None:
-        """Raise JobWaits for a job behind an earlier one, and for one of a kind that this worker does not know."""
+        """Raise JobWaits if the job is behind an earlier one or this worker does not know its kind."""
         store = self._context.store
         if (seconds := store.seconds_of_earlier_job(self.job_id)) is not None:
             raise JobWaits(BEHIND_REASON, seconds, WaitCause.EARLIER_JOB)
@@ -162,7 +162,7 @@ class JobRun:
             self._recorded_steps = self._context.store.count_steps(self.job_id)
             result = JobResult.from_outcome(self._wait_for_handler())
         except dbos_error.DBOSException as error:
-            # Other steps than recorded: the handler is not deterministic, or changed with an upgrade.
+            # The steps differ from the records: the handler is not deterministic, or changed with an upgrade.
             log.warning("Job %s failed: %s", self.job_id, error.message)
             result = JobResult.failed(error.message, self._steps.receipt, restarts_when_retried=True)
         except Exception as error:
@@ -225,7 +225,7 @@ class JobRun:
         return JobWaits(reason, max(pauses[waits], at_least), cause) if waits < len(pauses) else None
 
     def abort(self) -> None:
-        """Cancel the handler with the step it waits for."""
+        """Cancel the handler and its current step."""
         self._aborted = True
         try:
             self._context.loop.call_soon_threadsafe(self._cancel_handler)
@@ -246,9 +246,9 @@ class JobRun:
         return await handler.run(self._payload, self._steps)
 
     async def _record(self, name: str, execute: ExecuteStep) -> StepRecord:
-        """Return the record of the next step, after executing it unless an earlier attempt has recorded it.
+        """Return the next step's record, executing the step unless an earlier attempt recorded it.
 
-        A step that makes the job wait is not recorded, so that it is done again.
+        A step that makes the job wait is not recorded, so that it runs again.
         """
         if self._aborted:
             raise asyncio.CancelledError
@@ -263,18 +263,18 @@ class JobRun:
 
 
 def _store_step(name: str, record: dict[str, Any] | None) -> dict[str, Any]:
-    """Store the record of the next step of the job whose context this is; without one, return what is stored."""
+    """Store the record of the current job's next step; without a record, return the stored one."""
 
     def return_record() -> dict[str, Any]:
         if record is None:
-            raise JobInterrupted  # what was recorded has been erased meanwhile
+            raise JobInterrupted  # the record has been erased meanwhile
         return record
 
     return DBOS.run_step({"name": name}, return_record)
 
 
 def _use_scope_of(payload: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Return a block that works for the tenant of a job, or on the graph whose tenants it is for."""
+    """Return a context manager that selects the job's tenant, or its graph if it has no tenant."""
     tenant = payload.get("tenant")
     return use_tenant(tenant) if tenant else use_graph(payload.get("graph") or HOME_GRAPH)
 
@@ -300,7 +300,7 @@ class RunningJobs:
             del self._runs[job_id]
 
     def ids(self) -> set[str]:
-        """Return the ids of the jobs that run."""
+        """Return the ids of the running jobs."""
         with self._lock:
             return set(self._runs)
 
@@ -312,7 +312,7 @@ class RunningJobs:
             run.abort()
 
     def close(self, timeout: float) -> None:
-        """Take no further run, abort all, and wait up to `timeout` seconds for them to end."""
+        """Accept no more runs, abort all current ones, and wait up to `timeout` seconds for them to end."""
         with self._lock:
             self._closed = True
             runs = list(self._runs.values())
@@ -326,14 +326,14 @@ class RunningJobs:
 log = logging.getLogger(__name__)
 
 MAX_RECOVERY_ATTEMPTS = 10
-"""Workers that a job may stop before it is given up."""
+"""Number of workers that a job may crash before it is given up."""
 
 SHUTDOWN_TIMEOUT_SECONDS = 5.0
-"""Seconds that closing waits for the handlers it has aborted."""
+"""Seconds that closing waits for aborted handlers."""
 
 
 class Worker:
-    """Runs jobs until closed. DBOS is global, so that a process has one worker at a time. Methods block."""
+    """Runs jobs until closed. DBOS is global, so a process has one worker at a time. Methods block."""
 
     _active: ClassVar[Worker | None] = None
 
@@ -362,7 +362,7 @@ class Worker:
         self._recovery = JobRecovery(self._context)
 
     def launch(self) -> None:
-        """Start to work; raise ConfigurationError when this process already does."""
+        """Start working; raise ConfigurationError if this process already has a worker."""
         if Worker._active is not None:
             raise ConfigurationError(
                 "This process already runs jobs: close the other worker, or open this one with worker=False."
@@ -409,7 +409,7 @@ class Worker:
             DBOS.launch()
 
     def close(self) -> None:
-        """Stop working; the next worker resumes the jobs that are cut short, at their last finished step."""
+        """Stop working; the next worker resumes interrupted jobs after their last finished step."""
         self._recovery.stop()
         self.running.close(SHUTDOWN_TIMEOUT_SECONDS)
         self._context.threads.shutdown(wait=False, cancel_futures=True)
@@ -422,18 +422,18 @@ class Worker:
 
 
 CHECKS_BEFORE_REQUEUE = 5
-"""Checks in a row that must find a claimed job without a handler before it is queued again."""
+"""Number of consecutive checks that must find a claimed job without a handler before it is queued again."""
 
 MAX_CHECK_SECONDS = 2.0
-"""Most seconds between two checks; a quarter of the time after which a silent worker is dead, where that is less."""
+"""Maximum seconds between checks; a quarter of `dead_worker_seconds` if that is less."""
 
 
 class JobRecovery:
     """A thread that checks the job store at regular intervals.
 
-    A worker is dead when it has left, when its process on this machine is gone, or when its heartbeat has not changed
-    for `dead_worker_seconds` seconds by this machine's clock, so that the clocks of two machines need not agree. A
-    check that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
+    A worker is dead if it has left, if its process on this machine is gone, or if its heartbeat has not changed for
+    `dead_worker_seconds` seconds by this machine's clock, so that the clocks of two machines need not agree. A check
+    that fails discards the heartbeats seen, so that no worker counts as dead after an outage of the job store.
     """
 
     def __init__(self, context: WorkerContext) -> None:
@@ -449,7 +449,7 @@ class JobRecovery:
         self._thread = threading.Thread(target=self._run_loop, name="graphmem-jobs-recovery", daemon=True)
 
     def start(self) -> None:
-        """Check once, which recovers the jobs of a crash on this machine, and then at intervals."""
+        """Check once, recovering jobs after a crash on this machine, and then at intervals."""
         self.check()
         self._thread.start()
 

@@ -1,4 +1,4 @@
-"""Embedders: their interface, and opening the one of the settings or the one that a database records."""
+"""Embedders: their interface, and opening the configured embedder or the one recorded in a database."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Embedder(Protocol):
 
     @property
     def model(self) -> str:
-        """The name that the database records for the vectors of this model."""
+        """The name recorded in the database for this model's vectors."""
         ...
 
     @property
@@ -35,23 +35,23 @@ class Embedder(Protocol):
         ...
 
     async def open(self) -> None:
-        """Load the model or connect to its server; further calls do nothing."""
+        """Load the model or connect to its server; repeated calls do nothing."""
         ...
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
         """Return one vector per text, in the same order; call `open` first if necessary.
 
-        `query`: the texts are questions, which some models expect to be marked.
+        With `query`, the texts are questions, which some models expect to be marked.
         """
         ...
 
     async def aclose(self) -> None:
-        """End the threads and close the connections."""
+        """Stop the threads and close the connections."""
         ...
 
 
 def create_embedder(settings: Settings, progress: DownloadProgress | None = None) -> Embedder:
-    """Return the embedder of the settings, not opened yet; `progress` is called while its model is downloaded."""
+    """Return the configured embedder, not yet opened; `progress` is called while its model is downloaded."""
     if settings.embedder == "openai":
         from graphmem.models.openai_api import OpenAIEmbedder
 
@@ -68,32 +68,32 @@ def create_embedder(settings: Settings, progress: DownloadProgress | None = None
 def create_recorded_embedder(
     model: EmbeddingModel, settings: Settings, progress: DownloadProgress | None = None
 ) -> Embedder:
-    """Return the embedder of a model that a database records; the settings say how its server is reached."""
+    """Return the embedder of a model recorded in a database; the settings say how to reach its server."""
     return create_embedder(
         settings.model_copy(update={"embedder": model.embedder, "embedding_model": model.name}), progress
     )
 
 
 def describe_model(embedder: Embedder, settings: Settings) -> EmbeddingModel:
-    """Return what a database records of the embedder of the settings, whose dimension is known."""
+    """Return the database record of the configured embedder, whose dimension must be known."""
     return EmbeddingModel(name=embedder.model, dimension=embedder.dimension, embedder=settings.embedder)
 
 
 _MAX_CACHED_CHARS = 1000
-"""Characters; what is longer is a document, and documents are not asked twice."""
+"""Maximum characters of a cached text; longer ones are documents, which are not embedded twice."""
 
 EmbedFunction = Callable[[list[str]], Awaitable[list[list[float]]]]
 
 
 class VectorCache:
-    """The vectors of the last texts, in single precision (1.5 kB each at 384 dimensions)."""
+    """The vectors of recent texts, in single precision (1.5 kB each at 384 dimensions)."""
 
     def __init__(self, size: int = 2048) -> None:
         self._vectors: LRUCache[str, array[float]] = LRUCache(size)
         self._hit_rate = HitRate("embedded_texts")
 
     async def get_or_embed(self, texts: Sequence[str], embed: EmbedFunction) -> list[list[float]]:
-        """Return one vector a text, asking `embed` once for each text that is not known."""
+        """Return one vector per text, calling `embed` once for each text that is not cached."""
         known = {text: self._vectors[text].tolist() for text in set(texts) if text in self._vectors}
         missing = [text for text in dict.fromkeys(texts) if text not in known]
         self._hit_rate.count_many(hits=len(known), misses=len(missing))
@@ -112,11 +112,11 @@ GetState = Callable[[], Awaitable[VectorState | None]]
 """Returns the state of the vectors, at most a second old."""
 
 CreateEmbedder = Callable[[EmbeddingModel], Embedder]
-"""Returns the embedder of a recorded model, not opened yet; raises ConfigurationError if it cannot be used."""
+"""Returns the embedder of a recorded model, not yet opened; raises ConfigurationError if it cannot be used."""
 
 
 class RecordedEmbedder:
-    """Embeds with the model of the vectors that searches read, and changes it when a re-embedding does."""
+    """Embeds with the model whose vectors searches read, and follows a re-embedding to the next model."""
 
     def __init__(self, embedder: Embedder, get_state: GetState, create: CreateEmbedder) -> None:
         """Use `embedder` until the state names another model."""
@@ -137,7 +137,7 @@ class RecordedEmbedder:
         return self._current.dimension
 
     async def open(self) -> None:
-        """Load the model, or connect to its server."""
+        """Load the model or connect to its server."""
         await self._current.open()
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
@@ -153,7 +153,7 @@ class RecordedEmbedder:
         return await self._current.embed(texts, query=query)
 
     async def get(self, model: EmbeddingModel) -> Embedder:
-        """Return the embedder of a model, loaded; raise ConfigurationError if it cannot be used."""
+        """Return the loaded embedder of a model; raise ConfigurationError if it cannot be used."""
         async with self._lock:
             if model.name not in self._embedders:
                 embedder = self._create(model)
@@ -162,6 +162,6 @@ class RecordedEmbedder:
             return self._embedders[model.name]
 
     async def aclose(self) -> None:
-        """End the threads and close the connections."""
+        """Stop the threads and close the connections."""
         for embedder in self._embedders.values():
             await embedder.aclose()

@@ -1,4 +1,4 @@
-"""The embedding model of a database's vectors, and the text of a message that is embedded."""
+"""The embedding model of a database's vectors, and the text embedded for a message."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from graphmem.runtime.field_types import NonBlankText
 
 
 class EmbeddingModel(BaseModel):
-    """A model as a database records it: its name, the length of its vectors, and the embedder that runs it."""
+    """A model as recorded in a database: its name, vector length, and embedder."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,7 +30,7 @@ class ReembeddingPhase(StrEnum):
 
 
 class VectorState(BaseModel):
-    """The model of the vectors that a database holds, and the re-embedding that is under way, if any."""
+    """The model of a database's vectors, and the current re-embedding, if any."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -42,7 +42,7 @@ class VectorState(BaseModel):
 
     @classmethod
     def from_properties(cls, stored: Mapping[str, Any]) -> Self:
-        """Return the state that the properties of the schema's node hold."""
+        """Return the state stored in the schema node's properties."""
         name, next_name = stored["model"], stored.get("next_model")
         embedder = stored.get("embedder") or _embedder_of(name)
         following = next_name and EmbeddingModel(
@@ -58,17 +58,17 @@ class VectorState(BaseModel):
 
     @property
     def models(self) -> frozenset[EmbeddingModel]:
-        """The model of the vectors, and during a re-embedding the next one."""
+        """The model of the vectors and, during a re-embedding, the next one."""
         return frozenset({self.model} if self.next is None else {self.model, self.next})
 
     @property
     def reads_next(self) -> bool:
-        """Whether searches read the vectors of the next model besides the former ones."""
+        """Whether searches read the next model's vectors in addition to the old ones."""
         return self.phase is ReembeddingPhase.SERVING
 
     @property
     def searched_model(self) -> EmbeddingModel:
-        """The model that questions are embedded with."""
+        """The model used to embed questions."""
         return self.next if self.next and self.reads_next else self.model
 
 
@@ -105,5 +105,5 @@ def _embedder_of(model: str) -> str:
 
 
 def embedding_text(name: str | None, content: str) -> str:
-    """Return the text of a message that is embedded: with the speaker's name, if known."""
+    """Return the text to embed for a message, with the speaker's name if known."""
     return f"{name}: {content}" if name else content

@@ -1,4 +1,4 @@
-"""The interface of a language model: prompts from files, structured answers and tool calls, and what they cost."""
+"""The language model interface: prompts from files, structured answers, tool calls, and their cost."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Receipt(BaseModel):
 
 
 class AnswerPart(BaseModel):
-    """An object in an answer: a property that is null has its default."""
+    """An object in an answer: null properties take their default."""
 
     @model_validator(mode="before")
     @classmethod
@@ -61,13 +61,13 @@ class AnswerPart(BaseModel):
 
 
 CUT_OFF = "the answer was cut off: what it would have said after that is lost"
-"""What a lenient answer says of the end that is missing."""
+"""Sentence in a lenient answer about its missing end."""
 
 
 class LenientAnswer(AnswerPart):
-    """An answer whose lists keep the items that fit the schema; `refused` has a sentence for each of the others.
+    """An answer whose lists keep the items that fit the schema; `refused` has a sentence for each rejected item.
 
-    The sentences do not quote the model. An answer that was cut off keeps what was complete.
+    The sentences do not quote the model. An answer that was cut off keeps its complete items.
     """
 
     refused: SkipJsonSchema[list[str]] = Field(default_factory=list)
@@ -85,10 +85,10 @@ def _omit_if_malformed(value: object, validate: ValidatorFunctionWrapHandler) ->
 
 
 Labels = list[Annotated[Item, WrapValidator(_omit_if_malformed)]]
-"""A list of what a statement is labelled with: an item that does not fit is left out, and the statement stays."""
+"""A list of a statement's labels: items that do not fit are left out, and the statement stays."""
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters of one token, where the server does not count tokens."""
+"""Estimated characters per token if the server does not count tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +101,19 @@ class Completion(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call of a tool; `arguments` are as the model wrote them, not validated."""
+    """One call of a tool; `arguments` are the model's, not validated."""
 
     name: str
     arguments: dict[str, Any]
 
 
 TOOL_DONE = "done"
-"""The result of a tool call that can be used."""
+"""The result reported for a usable tool call."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolExchange:
-    """One answer of a model that may call tools: its text, its calls, and the result of each."""
+    """One answer of a model that may call tools: its text, its calls, and their results."""
 
     text: str
     calls: list[ToolCall]
@@ -122,9 +122,9 @@ class ToolExchange:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallCompletion:
-    """The different tool calls of a model, in order, the text of its first answer, and the cost.
+    """A model's distinct tool calls in order, the text of its first answer, and the cost.
 
-    `messages` are the prompt, and `exchange` are the answers that followed.
+    `messages` is the prompt, `exchange` the answers that followed.
     """
 
     calls: list[ToolCall]
@@ -135,23 +135,23 @@ class ToolCallCompletion:
 
 
 DEFAULT_MODEL = "gpt-4.1-mini"
-"""Model where the settings name a key or an address and no model."""
+"""Model used if the settings have a key or an address but no model."""
 
 MAX_TOOL_ANSWERS = 6
-"""Answers of a model that calls tools, at most; it gets the results of the calls of each."""
+"""Maximum number of answers from a model that calls tools; each answer's results are sent back."""
 
 
 ModelUse = Literal["gate", "main"]
-"""What a call is for: `gate` decides whether anything is worth remembering, and what; `main` is everything else."""
+"""Purpose of a call: `gate` decides what, if anything, is worth remembering; `main` is everything else."""
 
 CheckToolCall = Callable[[ToolCall], str | None]
-"""Return why a tool call cannot be used, in words for the model, or None."""
+"""Return a message for the model about why a tool call cannot be used, or None."""
 
 
 class LanguageModel(Protocol):
     """A language model that graphmem may call; a provider is a class with these methods.
 
-    Every failure is a ModelUnavailable, whose `retry_after` is None where the same call fails until a setting changes.
+    Every failure is a ModelUnavailable; its `retry_after` is None if the call keeps failing until a setting changes.
     """
 
     async def complete_structured(
@@ -172,10 +172,10 @@ class LanguageModel(Protocol):
         use: ModelUse = "main",
         check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
-        """Return the tool calls that the model makes, if any; `tools` as in the chat completions API.
+        """Return the model's tool calls, if any; `tools` has the chat completions format.
 
-        The model gets the result of each call, the reason where `check` refuses it, and may call again until it calls
-        no tool, only repeats itself, or has answered `MAX_TOOL_ANSWERS` times.
+        The model receives each call's result, or the reason if `check` rejects it, and may continue until it calls no
+        tool, only repeats itself, or has answered `MAX_TOOL_ANSWERS` times.
         """
         ...
 
@@ -187,7 +187,7 @@ PROMPTS_FOLDER = Path(__file__).parent / "prompts"
 """Folder of the prompts that graphmem sends."""
 
 EMPTY = "(none)"
-"""Text of an untrusted placeholder whose value is empty."""
+"""Text for an untrusted placeholder with an empty value."""
 
 _HEAD = re.compile(r"\A<!--\s*prompt:\s*([a-z][a-z0-9_]*)\(([^)]*)\)\s*-->\n")
 _PART = re.compile(r"^## (system|user)[ \t]*$", re.MULTILINE)
@@ -199,7 +199,7 @@ _LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A prompt without placeholders; an empty system part is not sent."""
+    """A prompt with all placeholders filled; an empty system part is not sent."""
 
     name: str
     system: str
@@ -213,9 +213,9 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class PromptTemplate:
-    """A prompt with placeholders, of which some are `untrusted`; `fences` are the tags around those.
+    """A prompt with placeholders; `fences` are the tags around the `untrusted` ones.
 
-    Of the untrusted ones, some are `optional`.
+    Some untrusted placeholders are `optional`.
     """
 
     name: str
@@ -227,7 +227,7 @@ class PromptTemplate:
     optional: frozenset[str] = frozenset()
 
     def render(self, **values: str | int) -> Prompt:
-        """Fill in every placeholder; placeholders in values are not filled. Raises TypeError for other names."""
+        """Fill in every placeholder; placeholders inside values stay. Raises TypeError for wrong names."""
         if not self.parameters - self.optional <= values.keys() <= self.parameters:
             raise TypeError(f"prompt {self.name} takes {sorted(self.parameters)}, not {sorted(values)}")
         absent = {name for name in self.optional if not values.get(name)}
@@ -239,12 +239,12 @@ class PromptTemplate:
 
 
 def load_prompts(folder: Path = PROMPTS_FOLDER) -> Mapping[str, PromptTemplate]:
-    """Return the prompts of a folder by name; raise ConfigurationError that says what is wrong in which file."""
+    """Return the prompts of a folder by name; raise ConfigurationError naming the file and the problem."""
     return {path.stem: _load_template(path) for path in sorted(folder.glob("*.md"))}
 
 
 def indent_continuations(text: str) -> str:
-    """Return the text of an entry of a list, with all lines but the first indented so that none looks like an entry."""
+    """Return a list entry's text, with all lines after the first indented so that none looks like an entry."""
     return _LINE_END.sub("\n    ", text.strip())
 
 

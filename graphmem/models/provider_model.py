@@ -1,4 +1,4 @@
-"""Language models of any provider that pydantic-ai knows, and of any OpenAI-compatible server."""
+"""Language models of any provider that pydantic-ai supports, and of any OpenAI-compatible server."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import OPENAI_COMPATIBLE, ModelProvider, Settings, is_installed, split_model_name
 
 DEFAULT_OLLAMA_URL = "http://localhost:11434/v1"
-"""Address of Ollama where `OLLAMA_BASE_URL` names none."""
+"""Default address of Ollama, without `OLLAMA_BASE_URL`."""
 
 
 class CompatibleModel(OpenAIChatModel):
     """A model of an OpenAI-compatible server."""
 
     def _validate_completion(self, response: Any) -> Any:
-        # Some servers send the arguments of a tool call themselves instead of their JSON.
+        # Some servers send a tool call's arguments as an object instead of JSON text.
         for choice in response.choices or ():
             for call in getattr(choice.message, "tool_calls", None) or ():
                 call.function.arguments = _to_json_text(call.function.arguments)
@@ -67,9 +67,9 @@ def open_compatible_model(name: str, base_url: str, api_key: str, timeout: float
 
 
 def open_model_of(provider: ModelProvider, name: str, timeout: float) -> Model:
-    """Return a model of a provider, with the credentials of the environment.
+    """Return a provider's model, with credentials from the environment.
 
-    Raises ConfigurationError when a package or a credential is missing.
+    Raises ConfigurationError if a package or credential is missing.
     """
     if not is_installed(provider):
         raise missing_extra(provider)
@@ -78,7 +78,7 @@ def open_model_of(provider: ModelProvider, name: str, timeout: float) -> Model:
         client = create_client(address, os.environ.get("OLLAMA_API_KEY") or NO_KEY, timeout)
         return OllamaModel(name, provider=OllamaProvider(openai_client=client))
     try:
-        # The client of Bedrock knows no limit for a single request; graphmem retries itself.
+        # Bedrock's client has no per-request retry limit; graphmem does its own retries.
         with environment_defaults(AWS_MAX_ATTEMPTS="1"):
             model = infer_model(f"{provider.name}:{name}")
     except ImportError as error:
@@ -113,9 +113,9 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class ProviderModel:
-    """A `LanguageModel` by the name of its provider. Belongs to the event loop of its first call.
+    """A `LanguageModel` of any provider. Belongs to the event loop of its first call.
 
-    It learns from refusals which optional parameters a server takes. Nothing logged contains text of a message.
+    It learns from rejections which optional parameters a server accepts. Logs contain no message text.
     """
 
     def __init__(
@@ -130,10 +130,10 @@ class ProviderModel:
         output_mode: OutputMode | None = None,
         retries: RetryPolicy | None = None,
     ) -> None:
-        """Open the models; raise ConfigurationError when a provider's package or credentials are missing.
+        """Open the models; raise ConfigurationError if a provider's package or credentials are missing.
 
-        `api_key` and `base_url` are those of models without a provider. `output_mode` is how they are asked for JSON;
-        absent, each as its profile says.
+        `api_key` and `base_url` are for models without a provider. `output_mode` is how to ask for JSON; by default, as
+        each model's profile says.
         """
         self.main_model = main_model
         self.gate_model = gate_model or main_model
@@ -145,7 +145,7 @@ class ProviderModel:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self | None:
-        """Return the model of the settings; None when they name no key, no address and no provider."""
+        """Return the configured model; None if the settings have no key, address or provider."""
         if not settings.has_model:
             return None
         return cls(
@@ -176,7 +176,7 @@ class ProviderModel:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the connections to OpenAI-compatible servers; the library shares those to others."""
+        """Close the connections to OpenAI-compatible servers; the library shares the others."""
         for opened in self._models.values():
             if isinstance(opened.model, OpenAIChatModel):
                 await opened.model.client.close()
@@ -186,8 +186,9 @@ class ProviderModel:
     ) -> Completion[T]:
         """Return one answer in the shape of `schema`.
 
-        An answer without JSON is asked for once more with the schema in the prompt. Raises ModelUnavailable when the
-        server fails after bounded retries, and ModelAnswerUnusable when the answer does not fit the schema.
+        After an answer without JSON, the request is repeated once with the schema in the prompt. Raises
+        ModelUnavailable if the server fails after bounded retries, and ModelAnswerUnusable if the answer does not fit
+        the schema.
         """
         call = self._start_call(use)
         with call.span():
@@ -202,12 +203,11 @@ class ProviderModel:
         use: ModelUse = "main",
         check: CheckToolCall = lambda call: None,
     ) -> ToolCallCompletion:
-        """Return the tool calls that the model makes, if any; `tools` as in the chat completions API.
+        """Return the model's tool calls, if any; `tools` has the chat completions format.
 
-        `check` returns why a call cannot be used. The model gets the result of each call, and may call again until it
-        calls no tool, only repeats itself, or has answered six times; all calls are returned, those that cannot be used
-        included; arguments that are no JSON object are empty. Raises ModelUnavailable when the server fails after
-        bounded retries.
+        `check` returns why a call cannot be used. The model receives each call's result, and may continue until it
+        calls no tool, only repeats itself, or has answered six times. All calls are returned, including unusable ones;
+        arguments other than a JSON object are empty. Raises ModelUnavailable if the server fails after bounded retries.
         """
         call, messages = self._start_call(use), _messages(prompt)
         history, parameters = to_model_messages(messages), _tool_parameters(tools)

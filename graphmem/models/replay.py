@@ -1,11 +1,11 @@
-"""Recorded completions: a server on this machine that answers recorded prompts only, and one that records them.
+"""Recorded completions: a local server that answers only recorded prompts, and one that records them.
 
-A recording is `{key, request, answer}`. `key` is a hash of what the model gets: the messages, the response format, the
+A recording is `{key, request, answer}`. `key` is a hash of the model's input: the messages, the response format, the
 tools and the tool choice of the request, without the model's name and sampling. `answer` is `{"content": text}` or
 `{"tool_calls": [{"name", "arguments"}]}`.
 
-The recording server passes prompts on to a model and keeps its answers. A prompt that an earlier run has recorded is
-answered from the recording, so that an interrupted run goes on without asking again.
+The recording server forwards prompts to a model and keeps its answers. A prompt recorded by an earlier run is answered
+from the recording, so that an interrupted run continues without asking again.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from graphmem.runtime.errors import ConfigurationError
 Json = dict[str, Any]
 
 KEY_FIELDS = ("messages", "response_format", "tools", "tool_choice")
-"""The fields of a request that decide its answer."""
+"""The request fields that determine the answer."""
 
 _SCHEMA_FIELDS = {"schema", "parameters"}
 _DEFAULTS: Mapping[str, Any] = {"tool_choice": "auto", "description": "", "strict": False}
 
 
 def recording_key(request: Mapping[str, Any]) -> str:
-    """24 hex digits over what decides the answer to a chat completion request.
+    """Return a hash of the chat completion request's fields that determine the answer, as 24 hex digits.
 
-    The order of keys does not matter, nor whether a field with its default value is sent or left out.
+    Key order does not matter, nor whether default values are sent or left out.
     """
     hashed = {name: _without_defaults(request[name]) for name in KEY_FIELDS if not _is_default(name, request.get(name))}
     return hashlib.sha256(json.dumps(hashed, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:24]
 
 
 def _without_defaults(value: Any) -> Any:
-    """Return a value of a request without the fields that say what the API assumes anyway; schemas stay whole."""
+    """Return a request value without the fields that have the API's default; schemas stay whole."""
     if isinstance(value, list):
         return [_without_defaults(item) for item in value]
     if not isinstance(value, Mapping):
@@ -85,7 +85,7 @@ def load_recordings(source: Path) -> dict[str, Json]:
 
 
 def pack_recordings(source: Path, target: Path) -> int:
-    """Write the recordings of `source` into one JSONL file, one a line, sorted by key; return how many there are."""
+    """Write the recordings of `source` to one JSONL file, sorted by key; return their number."""
     recordings = load_recordings(source)
     lines = (json.dumps(recordings[key], ensure_ascii=False, separators=(",", ":")) for key in sorted(recordings))
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +119,7 @@ class CompletionServer(ABC):
         """Return the HTTP status and body for one chat completion request, which is not streamed."""
 
     def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
-        """Return the HTTP status and body for a request to another path than that of chat completions."""
+        """Return the HTTP status and body for a request to a path other than chat completions."""
         return 404, build_error(f"no {path} here, only /v1/chat/completions", "not_found")
 
 
@@ -191,7 +191,7 @@ class _CompletionHandler(BaseHTTPRequestHandler):
 
 
 def read_entries(path: Path) -> Iterable[tuple[int, Any]]:
-    """Yield the entries of a recorded file with their numbers; raise ConfigurationError for one that is not JSON."""
+    """Yield the entries of a recorded file with their numbers; raise ConfigurationError if one is not JSON."""
     text = path.read_text("utf-8")
     pieces = [line for line in text.split("\n") if line.strip()] if path.suffix == ".jsonl" else [text]
     for number, piece in enumerate(pieces, 1):
@@ -246,17 +246,16 @@ def build_completion(key: str, request: Json, answer: Json) -> Json:
 
 
 def build_error(message: str, code: str) -> Json:
-    """Return the body of an answer that is an error."""
+    """Return the body of an error response."""
     return {"error": {"message": message, "type": "replay_error", "code": code}}
 
 
 class RecordingServer(CompletionServer):
     """An OpenAI-compatible server on 127.0.0.1 in front of another one, during the `with` block.
 
-    `target` is the file of recordings, which may exist; `upstream` the address of the model's server, and `timeout`
-    the seconds to wait for its answer. A prompt that is asked again although it was answered in this block, which a
-    caller does who cannot use the answer, is passed on again, and its last answer is kept. Errors of the model's server
-    are passed back and not recorded.
+    `target` is the file of recordings, which may exist; `upstream` is the model server's address, and `timeout` the
+    seconds to wait for its answer. If a caller repeats a prompt within the block, because the answer was unusable, it
+    is forwarded again and the last answer is kept. The model server's errors are passed back and not recorded.
     """
 
     def __init__(self, target: Path, upstream: str, api_key: str, timeout: float) -> None:
@@ -300,7 +299,7 @@ class RecordingServer(CompletionServer):
         return 200, {**completion, "usage": recording.get("usage") or completion["usage"]}
 
     def answer_other(self, path: str, request: Json) -> tuple[int, Json]:
-        """Return what the model's server answers to a request for vectors, which is not recorded."""
+        """Return the model server's answer to a request for vectors, without recording it."""
         return self._pass_on(path.removeprefix("/v1"), request)
 
     def _pass_on(self, path: str, request: Json) -> tuple[int, Json]:
@@ -315,7 +314,7 @@ class RecordingServer(CompletionServer):
         return response.status_code, body if is_object else build_error("the answer is no JSON object", "bad_gateway")
 
     def _record(self, key: str, request: Json, body: Json) -> bool:
-        """Keep an answer that was given completely; return whether it was."""
+        """Record an answer if it is complete; return whether it was."""
         answer = _read_answer(body)
         if answer is None:
             return False
@@ -339,7 +338,7 @@ class RecordingServer(CompletionServer):
 
 
 def _read_answer(body: Json) -> Json | None:
-    """Return a complete answer as recordings hold it."""
+    """Return a complete answer in the format of recordings."""
     try:
         choice = body["choices"][0]
         message = choice["message"]

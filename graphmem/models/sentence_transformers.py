@@ -1,4 +1,4 @@
-"""Models of sentence-transformers (an extra): embeddings, and a cross-encoder that reranks."""
+"""sentence-transformers models (an extra): embeddings, and a cross-encoder for reranking."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from graphmem.runtime.errors import ConfigurationError
 from graphmem.runtime.tracing import span
 
 _HUB_ORGANIZATION = "sentence-transformers/"
-"""The organization of models on the Hugging Face hub; left out of the recorded name, as users may leave it out."""
+"""Organization of the models on the Hugging Face hub; omitted from the recorded name, as users may omit it."""
 
 DEFAULT_MODEL = _HUB_ORGANIZATION + "all-MiniLM-L6-v2"
 
@@ -25,18 +25,18 @@ _MISSING_EXTRA_MESSAGE = (
 )
 
 _BATCH_SIZE = 32
-"""Texts that the model reads at the same time."""
+"""Number of texts that the model reads at the same time."""
 
 _BATCH_DELAY = 0.002
-"""Seconds to wait for texts of other callers before a batch."""
+"""Seconds to wait for other callers' texts before a batch."""
 
 _MAX_TEXTS_PER_CALLER = 8
-"""Texts of one caller in a batch."""
+"""Maximum texts per caller in a batch."""
 
 _MAX_DEFAULT_THREADS = 4
-"""Threads of torch without GRAPHMEM_EMBEDDING_THREADS; the other cores are left to Neo4j and the event loop.
+"""Maximum torch threads without GRAPHMEM_EMBEDDING_THREADS; other cores are left to Neo4j and the event loop.
 
-In the process of a caller, whose torch it is too, only the setting changes their number.
+In a caller's process, which shares torch, only the setting changes the number of threads.
 """
 
 
@@ -49,8 +49,8 @@ class SentenceTransformersEmbedder:
     def __init__(self, model: str | None = None, *, threads: int | None = None) -> None:
         """Create an embedder without loading its model.
 
-        `model`: a folder or a model of the Hugging Face hub; `threads`: threads of torch, by default half of the
-        cores in a process of graphmem's own.
+        `model`: a folder or a Hugging Face hub model; `threads`: torch threads, by default half of the cores in
+        graphmem's own processes.
         """
         self._source = model or DEFAULT_MODEL
         self.model = self._source.removeprefix(_HUB_ORGANIZATION)
@@ -81,14 +81,14 @@ class SentenceTransformersEmbedder:
                 self._encoder = encoder
 
     async def embed(self, texts: Sequence[str], *, query: bool = False) -> list[list[float]]:
-        """Return one vector of unit length per text; questions are prefixed with the prompt `query` of the model."""
+        """Return one vector of unit length per text; questions are prefixed with the model's `query` prompt."""
         await self.open()
         prefix = self._encoder.prompts.get("query", "") if query else ""
         with span("embed", graphmem__texts=len(texts)):
             return await self._cache.get_or_embed([prefix + text for text in texts], self._queue.embed)
 
     async def aclose(self) -> None:
-        """End the worker thread; pending calls raise ModelUnavailable."""
+        """Stop the worker thread; pending calls raise ModelUnavailable."""
         self._executor.shutdown(wait=False, cancel_futures=True)
         self._queue.close()
 
@@ -131,7 +131,7 @@ class SentenceTransformersEmbedder:
 
 
 class CrossEncoderReranker:
-    """A cross-encoder of sentence-transformers that runs in this process and is loaded on first use."""
+    """A sentence-transformers cross-encoder that runs in this process and is loaded on first use."""
 
     def __init__(self, model: str) -> None:
         self._name = model
@@ -139,7 +139,7 @@ class CrossEncoderReranker:
         self._loading = asyncio.Lock()
 
     async def score(self, question: str, texts: Sequence[str]) -> list[float]:
-        """Return how well each text answers, from 0 to 1; raise ConfigurationError when the model cannot be loaded."""
+        """Return how well each text answers, from 0 to 1; raise ConfigurationError if the model cannot be loaded."""
         async with self._loading:
             if self._model is None:
                 self._model = await asyncio.to_thread(self._load)

@@ -1,4 +1,4 @@
-"""Structured answers: how a request asks for JSON, the schema that is sent, and the parsing of the answer. Pure."""
+"""Structured answers: asking for JSON, the schema sent, and parsing the answer. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ JsonNode = Any
 """A value of a JSON document."""
 
 MAX_DESCRIBED_ERRORS = 3
-"""Errors of an answer that are described; the others are counted."""
+"""Maximum number of an answer's errors described; the others are counted."""
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -35,7 +35,7 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],]', re.DOTALL)
 
 
 class UnusableAnswer(ValueError):
-    """The answer contains no JSON (`found_json` is False), or none that fits the schema; the text does not quote it."""
+    """The answer contains no JSON (`found_json` is False) or none that fits the schema; the message never quotes it."""
 
     def __init__(self, reason: str, *, found_json: bool) -> None:
         super().__init__(reason)
@@ -46,7 +46,7 @@ class UnusableAnswer(ValueError):
 def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
     """Return the strict JSON schema of a model class: all properties required, no others, keywords of strict mode only.
 
-    It has the descriptions of fields, which instruct the model, and not the docstrings of classes.
+    It keeps field descriptions, which instruct the model, but not class docstrings.
     """
     plain = schema.model_json_schema()
     docstrings = {node.get("description") for node in (plain, *plain.get("$defs", {}).values())}
@@ -56,15 +56,15 @@ def response_schema(schema: type[BaseModel]) -> dict[str, JsonNode]:
 
 
 def schema_name(schema: type[BaseModel]) -> str:
-    """Return the name of a schema, of characters that every provider takes."""
+    """Return a schema's name, limited to characters that every provider accepts."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", schema.__name__)[:64]
 
 
 def read_answer(text: str, schema: type[T]) -> T:
     """Return the object in an answer; thoughts, code fences, other text and the spelling of enum values are ignored.
 
-    A lenient answer loses the items of its lists and the properties with a default that do not fit, and its end where
-    it is cut; any other is returned whole. Raises UnusableAnswer when no object fits.
+    A lenient answer loses list items and properties with a default that do not fit, and its end if it is cut; any other
+    answer is returned whole. Raises UnusableAnswer if no object fits.
     """
     root = schema.model_json_schema()
     failure = UnusableAnswer("it holds no JSON", found_json=False)
@@ -86,7 +86,7 @@ def read_answer(text: str, schema: type[T]) -> T:
 
 
 def _unwrap(value: JsonNode, root: Mapping[str, JsonNode]) -> JsonNode:
-    """Return the object that stands alone in a list, or in another object under a name of the model's own."""
+    """Return the object from a single-item list, or from a wrapper object whose only key the model made up."""
     match value:
         case [dict() as only]:
             return only
@@ -98,10 +98,10 @@ def _unwrap(value: JsonNode, root: Mapping[str, JsonNode]) -> JsonNode:
 def _drop_unusable_items(
     value: dict[str, JsonNode], schema: type[BaseModel], root: Mapping[str, JsonNode]
 ) -> tuple[dict[str, JsonNode], list[str]]:
-    """Return an object without what does not fit of it, and a sentence for each of them.
+    """Return an object without its unusable parts, and a sentence for each part removed.
 
-    These are items of its lists, and properties that have a default. Raises UnusableAnswer where nothing is left of a
-    list that it must have.
+    Removable parts are list items and properties with a default. Raises UnusableAnswer if a required list ends up
+    empty.
     """
     try:
         schema.model_validate({**value, "refused": []})
@@ -133,14 +133,14 @@ def _drop_unusable_items(
 
 
 def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
-    """Return a schema without the keywords that strict mode refuses."""
+    """Return a schema without the keywords that strict mode rejects."""
     if isinstance(node, list):
         return [_to_strict_schema(item, docstrings) for item in node]
     if not isinstance(node, Mapping):
         return node
     cleaned: dict[str, JsonNode] = {}
     for key, value in node.items():
-        if key in ("properties", "$defs"):  # keys of these are names, not keywords
+        if key in ("properties", "$defs"):  # their keys are names, not keywords
             cleaned[key] = {name: _to_strict_schema(child, docstrings) for name, child in value.items()}
         elif key == "description" and value in docstrings:
             continue
@@ -152,7 +152,7 @@ def _to_strict_schema(node: JsonNode, docstrings: set[str | None]) -> JsonNode:
 def _find_json_values(text: str, *, is_lenient: bool) -> Iterator[tuple[JsonNode, bool]]:
     """Yield the outermost JSON objects and lists of objects in a text, and whether they are cut.
 
-    Raises UnusableAnswer at a malformed one. With `is_lenient`, NaN is null, and an object that is cut ends after its
+    Raises UnusableAnswer at a malformed value. With `is_lenient`, NaN becomes null, and a cut object ends after its
     last whole item.
     """
     decoder = json.JSONDecoder(parse_constant=_read_as_null if is_lenient else _refuse_constant)
@@ -174,7 +174,7 @@ def _read_as_null(name: str) -> None:
 
 
 def _complete_cut_object(text: str) -> str:
-    """Return an object that ends in the middle up to its last whole property or item of a list; empty without any."""
+    """Return a cut object up to its last whole property or list item; an empty object if there is none."""
     whole, open_brackets = "", ""
     for token in _JSON_TOKEN.finditer(text):
         match token[0]:
@@ -200,7 +200,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def _normalize_enum_values(value: JsonNode, node: JsonNode, definitions: Mapping[str, JsonNode]) -> JsonNode:
-    """Return a value with the enum values spelled as in the schema, where only case, spaces, `-` and `_` differ."""
+    """Return a value with enum values spelled as in the schema, if only case, spaces, `-` and `_` differ."""
     branches = list(_schema_branches(node, definitions))
     if isinstance(value, str):
         return _match_enum_value(value, [option for branch in branches for option in _enum_values(branch)])
@@ -257,18 +257,18 @@ def _describe_error(detail: ErrorDetails, root: Mapping[str, JsonNode], skip: in
 OutputMode = Literal["native", "tool", "prompted", "text"]
 """How a request asks for JSON.
 
-`native`: by a schema that the server enforces; `tool`: as the arguments of a tool that must be called; `prompted`: by
-the schema in the prompt and the server's JSON mode; `text`: in the prompt alone.
+`native`: a schema that the server enforces; `tool`: arguments of a tool that must be called; `prompted`: the schema in
+the prompt, with the server's JSON mode; `text`: the prompt alone.
 """
 
 REFUSAL_SECONDS = 3600.0
-"""Seconds after which a parameter that a server refused is sent again."""
+"""Seconds after which a rejected parameter is sent again."""
 
 _SUCCESSORS: dict[OutputMode, OutputMode] = {"native": "prompted", "tool": "prompted", "prompted": "text"}
 
 
 def preferred_mode(model: Model) -> OutputMode:
-    """Return the output mode that the profile of a model favours."""
+    """Return the output mode preferred by a model's profile."""
     profile = model.profile
     if profile.get("supports_json_schema_output", False):
         return "native"
@@ -278,14 +278,14 @@ def preferred_mode(model: Model) -> OutputMode:
 
 @dataclass(slots=True)
 class ServerRefusals:
-    """The output modes and parameters that the server of one model has refused lately."""
+    """The output modes and parameters that a model's server has recently rejected."""
 
     preferred: OutputMode
     clock: Callable[[], float] = time.monotonic
     _refused_at: dict[str, float] = field(default_factory=dict)
 
     def add(self, refused: str) -> None:
-        """Remember that the server refused an output mode or a parameter."""
+        """Remember that the server rejected an output mode or parameter."""
         self._refused_at[refused] = self.clock()
 
     def __contains__(self, name: str) -> bool:
@@ -293,7 +293,7 @@ class ServerRefusals:
         return refused_at is not None and self.clock() - refused_at < REFUSAL_SECONDS
 
     def output_mode(self) -> OutputMode:
-        """Return the first output mode, from the preferred one on, that the server has not refused."""
+        """Return the first output mode, starting with the preferred one, that the server has not rejected."""
         mode = self.preferred
         while mode in self and mode in _SUCCESSORS:
             mode = _SUCCESSORS[mode]
@@ -309,12 +309,12 @@ def structured_parameters(schema: type[BaseModel], mode: OutputMode) -> ModelReq
     if mode == "text":
         return ModelRequestParameters()
     output = OutputObjectDefinition(json_schema=shape, name=name, strict=True)
-    # The library's own sentence about the schema would be a second system message, which some servers refuse.
+    # The library's own sentence about the schema would be a second system message, which some servers reject.
     return ModelRequestParameters(output_mode=mode, output_object=output, prompted_output_template=False)
 
 
 def add_schema_to_system(messages: list[ChatMessage], schema: type[BaseModel]) -> list[ChatMessage]:
-    """Return the messages with the schema in the system message, for servers that take no schema."""
+    """Return the messages with the schema in the system message, for servers without schema support."""
     shape = json.dumps(response_schema(schema))
     instruction = f"Answer with one JSON object that fits this JSON Schema, and with nothing else:\n{shape}"
     if messages and messages[0]["role"] == "system":

@@ -1,9 +1,9 @@
-"""Whether the database answers, and how long its work for one request may take.
+"""Watches whether the database answers, and limits its work for one request.
 
-An operation that waits may be slow, or its database may be gone. Therefore the database is asked, on a connection of
-its own, once an operation has waited for it. It is gone if it does not answer and nothing shows that it is there; then
-every waiting operation fails, and so does every new one at once, until the database answers again. A database that is
-there but slow, such as one that has just been started on a busy machine, gets `SLOW_SECONDS`.
+An operation that waits may be slow, or its database may be gone. So once an operation has waited for a while, the
+database is probed on a separate connection. It is gone if it does not answer and its server cannot be found; then all
+waiting operations fail, and new ones fail at once, until the database answers again. A database that is present but
+slow, such as one just started on a busy machine, gets `SLOW_SECONDS`.
 """
 
 from __future__ import annotations
@@ -19,29 +19,29 @@ from dataclasses import dataclass
 from graphmem.runtime.errors import DatabaseUnavailable, GraphmemError
 
 PATIENCE_SECONDS = 1.5
-"""Seconds that an operation waits before the database is asked whether it answers, and between two such questions."""
+"""Seconds that an operation waits before the database is probed, and between two probes."""
 
 PROBE_SECONDS = 3.0
-"""Seconds in which the database must answer the question, and its server show that it is there."""
+"""Seconds within which the database must answer a probe, and its server must be found."""
 
 STEP_SECONDS = 0.1
-"""Seconds at most that count of a time in which the process did not run, such as on a busy machine."""
+"""Maximum seconds that count of a time in which the process did not run, such as on a busy machine."""
 
 RECHECK_SECONDS = 0.5
-"""Seconds between two questions to a database that has not answered."""
+"""Seconds between probes of a database that has not answered."""
 
 PROGRESS_SECONDS = 1.5
-"""Seconds for which the success of an operation shows that the database answers."""
+"""Seconds for which a successful operation proves that the database answers."""
 
 SLOW_SECONDS = 30.0
-"""Seconds for which a database that is there may answer nothing before it is taken for one that is gone."""
+"""Seconds after which a database that is present but does not answer counts as gone."""
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _TimeBudget:
-    """How long the database may work for a request: the time in which at least one of its operations runs."""
+    """How long the database may work for a request: the time during which at least one operation runs."""
 
     limit: float
     used: float = 0.0
@@ -50,12 +50,12 @@ class _TimeBudget:
 
     @property
     def left(self) -> float:
-        """The seconds that are left."""
+        """The remaining seconds."""
         return self.limit - self.used - (time.monotonic() - self.since if self.running else 0.0)
 
     @contextmanager
     def spend(self) -> Iterator[None]:
-        """Count the time of the block, and time in which several blocks run once."""
+        """Count the block's time; time in which several blocks run counts once."""
         if not self.running:
             self.since = time.monotonic()
         self.running += 1
@@ -72,10 +72,10 @@ _budget: ContextVar[_TimeBudget | None] = ContextVar("database_time_budget", def
 
 @contextmanager
 def limit_database_time(seconds: float) -> Iterator[None]:
-    """Let the database work of the block, and of the tasks it starts, take up to `seconds` seconds in all.
+    """Limit the database work of the block and the tasks it starts to `seconds` seconds in total.
 
-    What the block does besides, such as calls of a model, does not count; operations that run at once count once.
-    Beyond the limit operations raise DatabaseUnavailable.
+    Other work of the block, such as model calls, does not count; concurrent operations count once. Beyond the limit,
+    operations raise DatabaseUnavailable.
     """
     token = _budget.set(_TimeBudget(seconds))
     try:
@@ -85,7 +85,7 @@ def limit_database_time(seconds: float) -> Iterator[None]:
 
 
 def remaining_database_time() -> float | None:
-    """Return the seconds of database work that the current request has left; None without a limit."""
+    """Return the current request's remaining seconds of database work; None without a limit."""
     budget = _budget.get()
     return max(budget.left, 0.001) if budget else None
 
@@ -93,8 +93,8 @@ def remaining_database_time() -> float | None:
 class Availability:
     """Watches the operations on one database.
 
-    `ask` returns when the database answers a query, and `find` when its server is there, however slow it may be; both
-    raise otherwise. Operations fail within `PATIENCE_SECONDS + PROBE_SECONDS` when the server is gone.
+    `ask` returns if the database answers a query, and `find` if its server is present, however slow; both raise
+    otherwise. Operations fail within `PATIENCE_SECONDS + PROBE_SECONDS` if the server is gone.
     """
 
     def __init__(self, ask: Callable[[], Awaitable[None]], find: Callable[[], Awaitable[None]]) -> None:
@@ -106,7 +106,7 @@ class Availability:
         self._succeeded_at = -PROGRESS_SECONDS
 
     async def check_server(self) -> None:
-        """Raise DatabaseUnavailable unless the server is there; its answers may be slow."""
+        """Raise DatabaseUnavailable unless the server is present, even if it answers slowly."""
         if self._is_silent or not await _succeeds(self._find):
             raise _silent_error()
 
@@ -117,7 +117,7 @@ class Availability:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[None]:
-        """Run one operation; raise DatabaseUnavailable when the database is silent or the time of the request is up."""
+        """Run one operation; raise DatabaseUnavailable if the database stops answering or the request's time is up."""
         if self._is_silent:
             raise _silent_error()
         budget = _budget.get()
@@ -134,9 +134,9 @@ class Availability:
 
     @asynccontextmanager
     async def watch_others(self) -> AsyncIterator[None]:
-        """Wait for work that others do on the database; raise DatabaseUnavailable when the database is silent.
+        """Wait for others' work on the database; raise DatabaseUnavailable if the database stops answering.
 
-        The wait may be long: it takes nothing of the time of the request.
+        The wait may be long: it does not count towards the request's time.
         """
         if self._is_silent:
             raise _silent_error()
@@ -150,7 +150,7 @@ class Availability:
             raise _silent_error() from error
 
     def close(self) -> None:
-        """Stop asking."""
+        """Stop probing."""
         if self._checks is not None:
             self._checks.cancel()
 
@@ -171,7 +171,7 @@ class Availability:
             self._checks = asyncio.create_task(self._check_repeatedly())
 
     async def _check_repeatedly(self) -> None:
-        """Ask while operations wait, and while the database is silent."""
+        """Probe while operations wait, and while the database does not answer."""
         loop = asyncio.get_running_loop()
         slow_seconds = 0.0
         while self._waiting or self._is_silent:
@@ -196,7 +196,7 @@ class Availability:
 async def _succeeds(check: Callable[[], Awaitable[None]], seconds: float | None = None) -> bool:
     """Return whether a check succeeds within `seconds` (`PROBE_SECONDS` by default).
 
-    Time in which this process did not run does not count: an answer may have come meanwhile.
+    Time in which this process did not run does not count: an answer may have arrived meanwhile.
     """
     left = PROBE_SECONDS if seconds is None else seconds
     task = asyncio.ensure_future(check())

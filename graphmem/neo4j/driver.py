@@ -1,4 +1,4 @@
-"""Named queries in managed transactions, with errors of graphmem; no other module calls the Neo4j driver."""
+"""Named queries in managed transactions, with graphmem's errors; no other module calls the Neo4j driver."""
 
 from __future__ import annotations
 
@@ -54,23 +54,23 @@ from graphmem.runtime.errors import ConfigurationError, DatabaseUnavailable, Gra
 from graphmem.runtime.tracing import span
 
 MAX_GROUPS = 20_000
-"""Groups that are remembered; of others it is found out again."""
+"""Number of groups remembered; others are looked up again."""
 
 
 class AppliedRevisions:
-    """The latest revision of each group, in its life, whose transaction is known to be applied in full.
+    """The latest revision of each group, by life, whose transaction is known to be fully applied.
 
-    Neo4j applies a transaction to one index after the other before it answers the commit, and another transaction may
-    read its revision before its changes. Whatever a cache holds for a revision must therefore be read after the
-    transaction of that revision was applied: when its commit was answered, or when the lock that it held was free
-    again. The transactions before it are applied, because each waited for the lock of the one before.
+    Neo4j applies a transaction index by index before it answers the commit, so another transaction may read the new
+    revision before its changes. A cache must therefore read its data for a revision after that revision's transaction
+    was applied: once its commit was answered or its lock was released. Earlier transactions are applied too, because
+    each one waited for the previous one's lock.
     """
 
     def __init__(self) -> None:
         self._known: LRUCache[str, tuple[str, int]] = LRUCache(MAX_GROUPS)
 
     def note(self, group_id: str, life: str, revision: int) -> None:
-        """Remember that a revision is applied, and those before it."""
+        """Remember that a revision and all earlier ones are applied."""
         known_life, known = self._known.get(group_id, (life, 0))
         self._known[group_id] = (life, max(revision, known) if known_life == life else revision)
 
@@ -89,10 +89,10 @@ log = logging.getLogger(__name__)
 
 @asynccontextmanager
 async def translate_driver_errors() -> AsyncIterator[None]:
-    """Raise DatabaseUnavailable for a server that cannot be reached or written to, ConfigurationError for a refusal.
+    """Raise DatabaseUnavailable if the server cannot be reached or written to, ConfigurationError if it refuses access.
 
-    Raises OutcomeUnknown when the connection was lost between a commit and its answer. Messages of the server, which
-    may hold paths, are logged and never part of an error.
+    Raises OutcomeUnknown if the connection was lost between a commit and its answer. Server messages, which may contain
+    paths, are logged and never part of an error.
     """
     try:
         yield
@@ -123,12 +123,12 @@ async def translate_driver_errors() -> AsyncIterator[None]:
 
 
 def is_not_ready(error: Neo4jError) -> bool:
-    """Return whether a server reports that it cannot work yet."""
+    """Return whether a server reports that it is not ready yet."""
     return (error.code or "").startswith(_NOT_READY_CODES)
 
 
 def _translate_server_error(error: Neo4jError) -> GraphmemError | None:
-    """Return the error for one that the server reports; None when the query is at fault."""
+    """Return the error to raise for a server error; None if the query is at fault."""
     code, message = error.code or "", error.message or ""
     if "No space left on device" in message:
         log.error("Neo4j cannot write: %s", message)
@@ -158,13 +158,13 @@ _NO_WRITES = (
 _ALREADY_EXISTS_CODES = {
     f"Neo.ClientError.Schema.{rule}AlreadyExists" for rule in ("EquivalentSchemaRule", "Index", "Constraint")
 }
-"""Error codes of a schema statement whose index or constraint exists."""
+"""Error codes of a schema statement whose index or constraint already exists."""
 
 _COMMITS_BATCHES = "IN TRANSACTIONS"
-"""The part of a statement that commits the batches of a subquery one by one."""
+"""Part of a statement that commits a subquery's batches one by one."""
 
 MAX_CONNECTIONS = 64
-"""Connections of one process to Neo4j."""
+"""Maximum number of connections from one process to Neo4j."""
 
 ACQUISITION_TIMEOUT = 20
 """Seconds to wait for a free connection while the database answers."""
@@ -179,22 +179,22 @@ RETRY_TIMEOUT = 15
 """Seconds for which a transaction is retried after transient errors."""
 
 FOLLOWER_SECONDS = 5.0
-"""Seconds that a member of a cluster that does not lead may take for a read; one that lags waits for what it lacks."""
+"""Seconds that a cluster follower may take for a read; a lagging one waits until it has caught up."""
 
 LEADER_ONLY_SECONDS = 30.0
-"""Seconds for which the leader answers all reads after another member has failed to."""
+"""Seconds for which the leader answers all reads after a follower has failed to."""
 
 NONE_HIDDEN_SECONDS = 1.0
-"""Seconds for which a process relies on it that no user is being forgotten, and on the state of the vectors."""
+"""Seconds for which a process caches that no user is being forgotten, and the state of the vectors."""
 
 SOME_HIDDEN_SECONDS = 0.1
-"""Seconds for which a process relies on the list of users who are being forgotten."""
+"""Seconds for which a process caches the list of users who are being forgotten."""
 
 STREAM_ROWS = 500
-"""Rows of a streamed result that are read at once."""
+"""Number of rows of a streamed result read at once."""
 
 GROUP_PARAMETERS = frozenset({"group_id", "session_group_id", "group_ids", "of_groups", "owner_groups", "revisions"})
-"""The parameters by which a query is about groups: one, a list, or a list of groups with a revision each."""
+"""Query parameters that name groups: one group, a list, or a list of groups with their revisions."""
 
 T = TypeVar("T")
 
@@ -205,14 +205,14 @@ def _without_hidden(parameters: dict[str, Any], hidden: frozenset[str]) -> dict[
     def replace(named: Any) -> Any:
         if isinstance(named, str):
             return "" if named in hidden else named
-        # The number of groups stays: to some queries none means all.
+        # Keep the number of groups: some queries take an empty list to mean all groups.
         return [replace(item) for item in named] if isinstance(named, list) else named
 
     return parameters | {name: replace(parameters[name]) for name in GROUP_PARAMETERS & parameters.keys()}
 
 
 def _groups_in(parameters: dict[str, Any]) -> set[str]:
-    """Return the group ids that the parameters of a query name."""
+    """Return the group ids named by a query's parameters."""
     named = {parameters.get("group_id"), *parameters.get("group_ids", ())}
     return {group_id for group_id in named if group_id}
 
@@ -220,7 +220,7 @@ def _groups_in(parameters: dict[str, Any]) -> set[str]:
 def _reads_next(vectors: VectorState | None, parameters: dict[str, Any]) -> bool:
     """Return whether a query must read the vectors of the next model.
 
-    A vector that was computed just before the models were switched tells by its length which index it is for.
+    A vector computed just before a model switch is matched to its index by its length.
     """
     if vectors is None or vectors.next is None:
         return False
@@ -235,7 +235,7 @@ def _query_span(name: str) -> AbstractContextManager[Span]:
 
 
 class Transaction:
-    """An open transaction that runs queries of the catalogue by name; it finds nothing of the users in `hidden`."""
+    """An open transaction that runs catalogue queries by name; data of users in `hidden` is not found."""
 
     def __init__(
         self,
@@ -248,7 +248,7 @@ class Transaction:
         self._vectors = vectors
         self._groups: set[str] | None = None
         self.revisions: dict[str, tuple[str, int]] = {}
-        """The life and the revision of each group that the transaction has locked."""
+        """Life and revision of each group that the transaction has locked."""
 
     @contextmanager
     def collecting_groups(self) -> Iterator[set[str]]:
@@ -260,22 +260,22 @@ class Transaction:
             self._groups = None
 
     async def run(self, name: str, **parameters: Any) -> list[Row]:
-        """Run the query `name` and return its rows; raise TypeError when the parameters are not those it declares."""
+        """Run the query `name` and return its rows; raise TypeError unless the parameters are the declared ones."""
         with _query_span(name):
             return [to_row(record) async for record in await self.start(name, parameters)]
 
     async def fetch_value(self, name: str, **parameters: Any) -> Any:
         """Run a query with one row and one column and return the value as the driver decodes it.
 
-        Reading many rows collected into one value is several times faster than reading rows. Times in it are not
-        converted, so such a query returns times as numbers.
+        Reading many rows collected into one value is several times faster than reading rows. Times are not converted,
+        so such a query returns times as numbers.
         """
         with _query_span(name):
             record = await (await self.start(name, parameters)).single(strict=True)
         return record[0]
 
     async def start(self, name: str, parameters: dict[str, Any]) -> AsyncResult:
-        """Run the query `name` and return its result before its rows are read."""
+        """Run the query `name` and return its result with its rows unread."""
         query = load_queries()[name]
         if parameters.keys() != query.parameters:
             raise TypeError(f"{name} takes {sorted(query.parameters)}, got {sorted(parameters)}")
@@ -296,7 +296,7 @@ class Transaction:
 
 
 class StreamTransaction:
-    """An open read transaction whose rows are read in parts, each of which is watched as an operation of its own."""
+    """An open read transaction whose rows are read in chunks, each watched as a separate operation."""
 
     def __init__(self, inner: AsyncTransaction, availability: Availability, hidden: frozenset[str]) -> None:
         self._inner = Transaction(inner, hidden)
@@ -328,13 +328,13 @@ class StreamTransaction:
 class Graph:
     """A Neo4j database, with its connections.
 
-    With an address that is routed (`neo4j://`), everything goes to the leader of the cluster, except for what
-    `fetch_value_from_any_member` reads. The driver stores the bookmark of each read and write, so that no member
-    answers before it has what this process has read and written so far.
+    With a routed address (`neo4j://`), everything goes to the cluster's leader, except the reads of
+    `fetch_value_from_any_member`. The driver stores the bookmark of each read and write, so that no member answers
+    before it has everything that this process has read and written so far.
 
-    Reads find nothing of users whose erasure has begun, because an interrupted one leaves some of their data behind.
-    Every method raises DatabaseUnavailable when the server is unavailable or does not answer, and ConfigurationError
-    when it refuses the user name or the password. `applied` has the revisions that this process wrote or waited for.
+    Reads find no data of users whose erasure has begun, because an interrupted erasure leaves some of it behind. Every
+    method raises DatabaseUnavailable if the server is unavailable or does not answer, and ConfigurationError if it
+    rejects the user name or password. `applied` holds the revisions that this process wrote or waited for.
     """
 
     def __init__(
@@ -346,7 +346,7 @@ class Graph:
         *,
         is_running: Callable[[], bool] | None = None,
     ) -> None:
-        """Connect when first used; `is_running` says of a server on this machine whether its process runs."""
+        """Connect on first use; `is_running` returns whether the process of a server on this machine runs."""
         self._open_driver = partial(_open_driver, uri, user, password)
         self._driver = self._open_driver()
         self._availability = Availability(self._probe, partial(find_server, uri, is_running))
@@ -366,7 +366,7 @@ class Graph:
             await self._connect()
 
     async def check_server(self) -> None:
-        """Raise DatabaseUnavailable unless the server is there; its answers may be slow."""
+        """Raise DatabaseUnavailable unless the server is present, even if it answers slowly."""
         await self._availability.check_server()
 
     async def check_answering(self, seconds: float) -> None:
@@ -374,11 +374,11 @@ class Graph:
         await self._availability.check_answering(seconds)
 
     def watch_others(self) -> AbstractAsyncContextManager[None]:
-        """Return a block in which others work on the database; it ends as soon as the server is silent."""
+        """Return a context manager for waiting on others' work; it raises as soon as the server stops answering."""
         return self._availability.watch_others()
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one read transaction; after a transient error it runs again."""
+        """Run `work` in one read transaction; retry after a transient error."""
         hidden = await self._find_hidden()
         async with self._operation(), self._session() as session:
             return await self._read_in(session, _as_unit_of_work(work, hidden, self._vectors))
@@ -386,9 +386,9 @@ class Graph:
     async def write(
         self, work: Callable[[Transaction], Awaitable[T]], *, metadata: Mapping[str, Any] | None = None
     ) -> T:
-        """Run `work` in one write transaction; after a transient error it is rolled back and runs again.
+        """Run `work` in one write transaction; after a transient error, roll back and retry.
 
-        `metadata` is what the server shows of the transaction while it is open.
+        `metadata` is shown by the server while the transaction is open.
         """
 
         async def run(transaction: Transaction) -> tuple[T, Mapping[str, tuple[str, int]]]:
@@ -403,7 +403,7 @@ class Graph:
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
-        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried.
+        """Open a write transaction for reading under a lock; it is rolled back at its end and not retried.
 
         The server ends it after `timeout` seconds, so that its locks do not outlive a process that hangs.
         """
@@ -426,8 +426,8 @@ class Graph:
     async def fetch_value_from_any_member(self, name: str, **parameters: Any) -> Any:
         """Run one read query as `fetch_value` does, on any member of a cluster.
 
-        It sees what this process has read or written before, by whomever it was written. So what must not be older than
-        the request needs a read from the leader first, such as that of the states of the groups.
+        It sees everything that this process has read or written before, whoever wrote it. Data that must not be older
+        than the request therefore needs a read from the leader first, such as that of the group states.
         """
         return await self._run_auto_commit(
             lambda transaction: transaction.fetch_value(name, **parameters), from_any_member=True
@@ -436,8 +436,8 @@ class Graph:
     async def _run_auto_commit(self, run: Callable[[Transaction], Awaitable[T]], *, from_any_member: bool = False) -> T:
         """Run one read query without an explicit transaction, which saves two messages.
 
-        After a transient error it runs again in a transaction; so does, on the leader, what another member cannot
-        answer, such as one that lags or has not yet built an index.
+        After a transient error, it is retried in a transaction. A query that a follower cannot answer, because it lags
+        or has not built an index yet, is retried on the leader.
         """
         hidden = await self._find_hidden()
         asks_follower = self._is_routed and from_any_member and time.monotonic() >= self._leader_only_until
@@ -466,27 +466,27 @@ class Graph:
         )
 
     async def _find_hidden(self) -> frozenset[str]:
-        """Return the group ids of the users who are being forgotten; that there are none holds for a second."""
+        """Return the group ids of users who are being forgotten; an empty result is cached for a second."""
         while time.monotonic() >= self._hidden_until:
             refreshes = self._refreshes
             async with self._operation(), self._session() as session:
                 rows, states = await self._read_in(session, _as_unit_of_work(_read_database_state))
             if refreshes != self._refreshes:
-                continue  # what was read may be of before the change
+                continue  # the result may predate the change
             self._vectors = VectorState.from_properties(states[0]["state"]) if states else None
             self._hidden = frozenset(row["group_id"] for row in rows)
             self._hidden_until = time.monotonic() + (SOME_HIDDEN_SECONDS if rows else NONE_HIDDEN_SECONDS)
         return self._hidden
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
-        """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
+        """Return which model the vectors belong to, at most a second old, or None for a database without a schema."""
         if refresh:
             self._hidden_until = 0.0
         await self._find_hidden()
         return self._vectors
 
     def refresh_hidden(self) -> None:
-        """Have the next read find out which users are being forgotten: one more is, or one no longer."""
+        """Make the next read look up who is being forgotten, after a user was added or removed."""
         self._hidden_until = 0.0
         self._refreshes += 1
 
@@ -495,14 +495,14 @@ class Graph:
         return await self.write(lambda transaction: transaction.run(name, **parameters))
 
     async def execute_repeatable(self, name: str, **parameters: Any) -> list[Row]:
-        """Run one write query that does the same when it runs twice; it runs again if its outcome is unknown."""
+        """Run one idempotent write query; retry if its outcome is unknown."""
         try:
             return await self.execute(name, **parameters)
         except OutcomeUnknown:
             return await self.execute(name, **parameters)
 
     async def apply_schema(self, statement: str) -> None:
-        """Run one statement of a migration: a schema statement, or a change of data that commits its own batches.
+        """Run one migration statement: a schema statement, or a data change that commits its own batches.
 
         Neo4j requires a transaction without other writes for the former, and no open transaction for the latter. When
         two processes run the same statement at once, one fails despite `IF NOT EXISTS`; that error is ignored.
@@ -534,14 +534,14 @@ class Graph:
         async with translate_driver_errors():
             try:
                 await self._connect()
-            except (ClientError, DatabaseError) as error:  # it is there, unless it has yet to open the database
+            except (ClientError, DatabaseError) as error:  # it is present, unless it has yet to open the database
                 if is_not_ready(error):
                     raise
 
     async def _connect(self) -> None:
-        # On a connection of its own: it needs no free one among those in use, and the pool never gets a connection back
-        # whose check was cancelled. A server that starts accepts connections before it opens its database. Of a cluster
-        # any member may answer: it is there while it chooses a leader, and operations wait for that.
+        # On a separate connection: none needs to be free in the pool, and the pool never gets back a connection whose
+        # check was cancelled. A starting server accepts connections before it opens its database. In a cluster, any
+        # member may answer: the cluster is present while it elects a leader, and operations wait for that.
         async with self._open_driver() as driver:
             modes = (READ_ACCESS, WRITE_ACCESS) if self._is_routed else (READ_ACCESS,)
             await _wait_for_one([self._ping(driver, access) for access in modes])
@@ -552,14 +552,14 @@ class Graph:
 
 
 _BOLT_GREETING = bytes.fromhex("6060b017 00080805 00040404 00000000 00000000")
-"""The first bytes of a Bolt connection: a constant, and the versions 5.0 to 5.8 and 4.0 to 4.4; one is answered."""
+"""First bytes of a Bolt connection: a constant, then versions 5.0 to 5.8 and 4.0 to 4.4; the server picks one."""
 
 
 async def find_server(uri: str, is_running: Callable[[], bool] | None = None) -> None:
-    """Return when a server is there that accepts connections, even if it is too busy to run a query.
+    """Return if a server accepts connections, even if it is too busy to run a query.
 
-    It is there if its process runs, as far as that is known, or else if it greets, which takes no thread of those that
-    run queries. Raises DatabaseUnavailable for a process that does not run, and OSError for a refused connection.
+    A server is present if its process runs or, if that is unknown, if it answers the Bolt handshake, which needs none
+    of its query threads. Raises DatabaseUnavailable if the process does not run, and OSError for a refused connection.
     """
     if is_running is not None and not is_running():
         raise DatabaseUnavailable("The Neo4j process is not running.")
@@ -586,7 +586,7 @@ def _unverified_context() -> ssl.SSLContext:
 
 
 async def _wait_for_one(works: Sequence[Coroutine[Any, Any, None]]) -> None:
-    """Wait until one of several has succeeded; raise the error of the last one if all fail."""
+    """Wait until one of several coroutines succeeds; raise the last error if all fail."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         for number, done in enumerate(asyncio.as_completed(tasks), start=1):
@@ -627,7 +627,7 @@ def _as_unit_of_work(
     vectors: VectorState | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Callable[[AsyncManagedTransaction], Awaitable[T]]:
-    """Return a transaction function that the server ends when the time of the request is up."""
+    """Return a transaction function that the server ends when the request's time is up."""
 
     @neo4j.unit_of_work(metadata=dict(metadata) if metadata else None, timeout=remaining_database_time())
     async def run(inner: AsyncManagedTransaction) -> T:

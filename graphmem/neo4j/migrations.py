@@ -1,12 +1,12 @@
-"""The schema of a database: Cypher files that bring it up to date, and checks of what always holds in it.
+"""The schema of a database: Cypher files that migrate it, and checks of its invariants.
 
-A file runs once per database, by one process while the others wait. Its statements may be replayed, because a process
+A file runs once per database, in one process while the others wait. Its statements may be replayed, because a process
 can stop between two of them. A line `// Compatible with: V0002` in a file says that processes of schema version 2 and
-later go on working with the database while it runs and after it. That is recorded in the database, because a process of
-an earlier version does not have the file.
+later keep working with the database during and after the migration. This is recorded in the database, because a process
+of an earlier version does not have the file.
 
-Writers may be at work meanwhile, and a query reads a little before and a little after each of their transactions.
-Therefore only what two runs of a check find violates an invariant.
+Writers may be active meanwhile, and a query may read parts from before and after a write. So only violations found by
+two runs of a check count.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from graphmem.runtime.files import cypher_root
 from graphmem.runtime.progress import ProgressCallback, StartProgress, ignore_progress
 
 LEASE_SECONDS = 30.0
-"""Seconds after its last extension for which a lease holds: as long the others wait for a process that was killed."""
+"""Seconds for which a lease holds after its last extension; other processes wait this long for a killed one."""
 
 EXTENSIONS_PER_LEASE = 3
-"""How often a lease is extended in the time for which it holds."""
+"""How often a lease is extended during its term."""
 
 POLL_SECONDS = 1.0
-"""Seconds between two looks at whether the lease of another process has ended."""
+"""Seconds between checks whether another process's lease has ended."""
 
 log = logging.getLogger(__name__)
 
 
 class LeaseLost(Exception):
-    """Another process has taken over, because this one could not extend its lease in time; `migrate` begins again."""
+    """Another process has taken over, because this one could not extend its lease in time; `migrate` restarts."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """A lease that was not given back.
+    """A lease that has not been released.
 
-    Its process brings the database to schema version `version`, with which processes of version `compatible_with` and
-    later work. `is_held` says whether its time has yet to pass.
+    Its process migrates the database to schema version `version`, with which processes of version `compatible_with` and
+    later work. `is_held` is true until the lease expires.
     """
 
     version: int
@@ -59,18 +59,17 @@ class LeaseRecord:
 
 
 async def read_lease(transaction: Transaction) -> LeaseRecord | None:
-    """Return the lease of whoever migrates the database, or was killed while it did, or None."""
+    """Return the lease of the process that migrates the database or was killed meanwhile, or None."""
     rows = await transaction.run("schema.get_migration_lease")
     return LeaseRecord(**rows[0]) if rows else None
 
 
 class MigrationLease:
-    """The lease of one process on one database, for `seconds` at a time.
+    """One process's lease on a database, for `seconds` at a time.
 
-    Neo4j runs each schema statement in a transaction of its own, so no lock lasts for a whole migration. Instead, a
-    node of the database names the process that migrates and the time until which the others wait for it. The process
-    extends that time while it works; when it is killed, another one takes over once the time has passed. All times are
-    the server's.
+    Neo4j runs each schema statement in a separate transaction, so no lock lasts for a whole migration. Instead, a node
+    in the database names the migrating process and the time until which others wait for it. The process extends that
+    time while it works; if it is killed, another one takes over once the time has passed. All times are the server's.
     """
 
     def __init__(self, graph: Graph, seconds: float = LEASE_SECONDS) -> None:
@@ -80,7 +79,7 @@ class MigrationLease:
         self._extended_at = 0.0
 
     async def take(self, version: int, compatible_with: int) -> bool:
-        """Take the lease to migrate to a schema version; return whether this process has it now."""
+        """Take the lease to migrate to a schema version; return whether this process now holds it."""
         statement = (cypher_root() / "admin" / "lease_migrations.cypher").read_text(encoding="utf-8")
         await self._graph.apply_schema(statement)
         asked_at = time.monotonic()
@@ -96,22 +95,22 @@ class MigrationLease:
 
     @asynccontextmanager
     async def kept(self) -> AsyncIterator[None]:
-        """Extend the lease while the block lasts, and give it back at its end."""
+        """Extend the lease during the block, and release it at the end."""
         extensions = asyncio.create_task(self._extend_repeatedly())
         try:
             yield
         finally:
             extensions.cancel()
-            with suppress(DatabaseUnavailable):  # it ends by itself then
+            with suppress(DatabaseUnavailable):  # then it expires by itself
                 await self._graph.execute("schema.release_migration_lease", holder=self._holder)
 
     async def confirm(self) -> None:
-        """Raise LeaseLost unless the lease is this process's for some time to come; call it before each step."""
+        """Raise LeaseLost unless this process holds the lease for some time to come; call before each step."""
         if time.monotonic() - self._extended_at > self._seconds / EXTENSIONS_PER_LEASE:
             await self._extend()
 
     async def wait_for_others(self) -> None:
-        """Wait until no other process has the lease."""
+        """Wait until no other process holds the lease."""
         while (lease := await self._graph.read(read_lease)) and lease.is_held:  # noqa: ASYNC110 - the graph does not call
             await asyncio.sleep(POLL_SECONDS)
 
@@ -138,7 +137,7 @@ _COMPATIBLE_LINE = re.compile(r"^\s*//\s*compatible with\b.*$", re.MULTILINE | r
 _COMPATIBLE_VERSION = re.compile(r"^// Compatible with: V(\d{4})$")
 
 _POLL_SECONDS = 1.0
-"""Seconds between two looks at how far indexes are populated."""
+"""Seconds between checks of how far indexes are populated."""
 
 
 def split_statements(text: str) -> list[str]:
@@ -148,7 +147,7 @@ def split_statements(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class AppliedMigration:
-    """A migration that a database has; processes of schema version `compatible_with` and later work with it."""
+    """A migration applied to a database; processes of schema version `compatible_with` and later work with it."""
 
     checksum: str
     compatible_with: int | None = None
@@ -158,8 +157,8 @@ class AppliedMigration:
 class Migration:
     """One migration file; `checksum` is the SHA-256 of its text before placeholders are replaced.
 
-    Processes of schema version `compatible_with` and later work with the database after it; None: only those that have
-    the file.
+    Processes of schema version `compatible_with` and later work with the database after it; None means only processes
+    that have the file.
     """
 
     version: int
@@ -176,8 +175,7 @@ class Migration:
 def load_migrations(folder: Path | None = None) -> list[Migration]:
     """Return the migrations of a folder by version.
 
-    Raises ConfigurationError for a file with another name, and for one that declares in another form with what it is
-    compatible.
+    Raises ConfigurationError for a misnamed file or an invalid `Compatible with` line.
     """
     migrations = []
     for path in sorted((folder or cypher_root() / "migrations").glob("*.cypher")):
@@ -192,7 +190,7 @@ def load_migrations(folder: Path | None = None) -> list[Migration]:
 
 
 def _read_compatibility(path: Path, version: int, text: str) -> int | None:
-    """Return the schema version from which on processes work with the database after a migration, if it says so."""
+    """Return the oldest schema version that a migration declares itself compatible with, or None."""
     lines = _COMPATIBLE_LINE.findall(text)
     if not lines:
         return None
@@ -224,10 +222,10 @@ def _allows(migration: Migration | AppliedMigration, version: int) -> bool:
 
 
 def pending_migrations(known: Sequence[Migration], applied: Mapping[int, AppliedMigration]) -> list[Migration]:
-    """Return the migrations that a database lacks; `applied` holds those that it has, by version.
+    """Return the missing migrations; `applied` holds the database's migrations by version.
 
-    Raises ConfigurationError when an applied migration has another checksum, and when it is unknown, unless it is a
-    later one that is recorded as compatible with the newest known version.
+    Raises ConfigurationError if an applied migration has another checksum, or is unknown and not recorded as a later
+    one compatible with the newest known version.
     """
     by_version = {migration.version: migration for migration in known}
     for version in applied.keys() & by_version.keys():
@@ -247,10 +245,10 @@ def pending_migrations(known: Sequence[Migration], applied: Mapping[int, Applied
 
 @dataclass(frozen=True, slots=True)
 class SchemaStatus:
-    """Migrations that a database lacks for this version, or has beyond it.
+    """Migrations that a database lacks for this version, or has in addition.
 
-    `version` is that of the database, 0 without a schema, `known_version` that of this process. While the pending
-    migrations run and after them, processes of schema version `compatible_with` and later go on working.
+    `version` is the database's schema version, 0 without a schema, and `known_version` this process's. During and after
+    the pending migrations, processes of schema version `compatible_with` and later keep working.
     """
 
     version: int
@@ -284,11 +282,10 @@ async def migrate(
     progress: StartProgress | None = None,
     lease_seconds: float = LEASE_SECONDS,
 ) -> list[int]:
-    """Run the pending migrations and return their versions; the vectors of a new database are those of `model`.
+    """Run the pending migrations and return their versions; a new database gets vectors of `model`.
 
-    Of several processes one migrates, and the others wait until it is done; they take over `lease_seconds` after it was
-    killed. `on_populated` gets how far the new indexes are populated, in percent of all of them. `progress` reports the
-    wait for another process.
+    One process migrates while others wait; they take over `lease_seconds` after it was killed. `on_populated` receives
+    how far the new indexes are populated, in percent of all of them. `progress` reports the wait for another process.
     """
     known = load_migrations(folder)
     lease = MigrationLease(graph, lease_seconds)
@@ -307,7 +304,7 @@ async def migrate(
 
 
 async def _must_migrate(graph: Graph, known: Sequence[Migration]) -> bool:
-    """Return whether a database lacks something, or another process works on what this one relies on."""
+    """Return whether migrations or the vector state are missing, or another process's migration excludes this one."""
     applied, lease = await graph.read(_read_state)
     if pending_migrations(known, applied) or await graph.vector_state(refresh=True) is None:
         return True
@@ -315,7 +312,7 @@ async def _must_migrate(graph: Graph, known: Sequence[Migration]) -> bool:
 
 
 def _may_work_during(lease: LeaseRecord, version: int) -> bool:
-    """Return whether a process of a schema version may work while another one brings the database to a later one."""
+    """Return whether a process of a schema version may work while another one migrates the database."""
     return lease.compatible_with <= version < lease.version
 
 
@@ -345,14 +342,14 @@ async def _run_pending(
         await graph.execute(
             "schema.record_embedding_model", model=model.name, dimension=model.dimension, embedder=model.embedder
         )
-    # Also without a pending migration: the process that ran the last one may have been killed while it waited.
+    # Even without a pending migration: the process that ran the last one may have been killed while waiting.
     await _await_population(graph, on_populated)
     await graph.fetch("schema.await_indexes")
     return [migration.version for migration in pending]
 
 
 async def _await_population(graph: Graph, on_populated: ProgressCallback) -> None:
-    """Wait as long as indexes are being populated, which takes hours for many facts."""
+    """Wait while indexes are being populated, which takes hours for many facts."""
     while True:
         [row] = await graph.fetch("schema.get_population")
         on_populated(int(row["percent"]), 100 * row["indexes"])
@@ -382,20 +379,20 @@ NAME_TEXT_FIELDS = ("name", "alias_text")
 
 
 MAX_VIOLATIONS = 10_000
-"""Violations of one invariant that are counted."""
+"""Maximum number of violations counted per invariant."""
 
 SHOWN_IDS = 10
-"""Violations of one invariant that are named."""
+"""Maximum number of violations named per invariant."""
 
 _FIX = " Fix: "
-"""What separates the two parts of the comment of a check: what is wrong, and what to do about it."""
+"""Separator in a check's comment between what is wrong and what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)
 class InvariantCheck:
     """The result of checking one invariant.
 
-    `ids` names some of what violates it, each with its user, as `tenant:user id`; `count` is at most `MAX_VIOLATIONS`.
+    `ids` names some violating elements, each with its user as `tenant:user id`; `count` is at most `MAX_VIOLATIONS`.
     """
 
     name: str
@@ -406,7 +403,7 @@ class InvariantCheck:
 
 
 async def check_invariants(graph: Graph, tenant: str | None = None) -> AsyncIterator[InvariantCheck]:
-    """Check every invariant, reading the whole graph; with `tenant`, report the violations in that tenant only."""
+    """Check every invariant, reading the whole graph; with `tenant`, report only that tenant's violations."""
     for check in load_checks().values():
         found = await _find_violations(graph, check, tenant)
         if found:
@@ -426,5 +423,5 @@ async def _find_violations(graph: Graph, check: Query, tenant: str | None) -> se
 
 
 async def _list_forgotten(graph: Graph) -> set[str]:
-    """Return the users whose erasure is under way: parts of what they had are gone."""
+    """Return the users whose erasure is under way and whose data is therefore incomplete."""
     return {row["group_id"] for row in await graph.fetch("forget.list_begun")}

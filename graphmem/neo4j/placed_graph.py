@@ -1,4 +1,4 @@
-"""One graph for all stores where tenants live in several: each operation goes to the graph of the tenant in use."""
+"""One graph for all stores if tenants live in several: each operation goes to the current tenant's graph."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from graphmem.runtime.times import Clock, to_micros, utc_now
 
 @dataclass(frozen=True, slots=True)
 class _WorkContext:
-    """A tenant, wherever it lives, or everything in one graph."""
+    """A tenant, whichever graph it lives in, or a whole graph."""
 
     tenant: str | None = None
     graph: str | None = None
@@ -46,9 +46,9 @@ def use_tenant(tenant: str) -> Iterator[None]:
 
 @contextmanager
 def use_graph(graph: str) -> Iterator[None]:
-    """Use a whole graph in the block, for reads that concern many tenants.
+    """Use a whole graph in the block, for reads across many tenants.
 
-    Writes for one of these tenants belong in a block of `use_tenant`, so that they take part in moves.
+    Writes for one tenant belong in a `use_tenant` block, so that moves include them.
     """
     with _resetting(_scope.set(_WorkContext(graph=graph))):
         yield
@@ -63,7 +63,7 @@ def _resetting(token: Token[_WorkContext | None]) -> Iterator[None]:
 
 
 def current_tenant() -> str | None:
-    """Return the tenant in use; None outside of one and while a whole graph is used."""
+    """Return the current tenant; None if there is none or a whole graph is used."""
     scope = _scope.get()
     return scope.tenant if scope else None
 
@@ -75,20 +75,19 @@ def current_graph() -> str | None:
 
 
 LEASE_SECONDS = 0.5
-"""Seconds for which a process relies on the locations it has read."""
+"""Seconds for which a process caches the locations it has read."""
 
 HELD_SECONDS = 25.0
 """Seconds that a write waits at a closed barrier before it fails."""
 
 PAUSE, MAX_PAUSE = 0.05, 0.2
-"""Seconds between two tries of a write that waits at a barrier, at first and at most."""
+"""Initial and maximum seconds between retries of a write that waits at a barrier."""
 
 OPEN, COUNTING, ENDED = None, -1, 0
-"""Times until which a barrier is closed that say that it is open, that it is open and has writes counted, and that it
-has ended, so that a write asks the home graph."""
+"""Values of a barrier's closing time for: open; open with writes counted; ended, so that writes ask the home graph."""
 
 TENANT_OF_WRITES = "graphmem_tenant"
-"""The entry of the metadata of a transaction that names the tenant it writes for."""
+"""Transaction metadata entry with the tenant that the transaction writes for."""
 
 T = TypeVar("T")
 
@@ -96,7 +95,7 @@ log = logging.getLogger(__name__)
 
 
 class MoveState(StrEnum):
-    """How far a move is; a settled tenant does not move."""
+    """State of a move; a settled tenant is not moving."""
 
     SETTLED = "settled"
     COPYING = "copying"
@@ -105,10 +104,10 @@ class MoveState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GraphLocation:
-    """The graph in which a tenant is read and written, and where a move takes it.
+    """The graph in which a tenant is read and written, and the target of its move.
 
-    Each try to move the tenant has a larger `attempt` than the ones before; `report` is what the latest move reported,
-    as JSON.
+    Each attempt to move the tenant has a larger `attempt` than earlier ones; `report` is the latest move's report, as
+    JSON.
     """
 
     tenant: str
@@ -121,12 +120,12 @@ class GraphLocation:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> GraphLocation:
-        """Return a location as it is stored."""
+        """Return the location of a stored row."""
         return cls(**{**row, "state": MoveState(row["state"])})
 
 
 class LocationTable:
-    """The locations of all tenants, as this process has read them last."""
+    """The locations of all tenants, as last read by this process."""
 
     def __init__(self, home: Graph) -> None:
         self._home = home
@@ -136,7 +135,7 @@ class LocationTable:
         self._reading = asyncio.Lock()
 
     async def find(self, tenant: str) -> GraphLocation:
-        """Return the location of a tenant; one that was never moved lives in the home graph."""
+        """Return a tenant's location; a tenant that was never moved lives in the home graph."""
         asked_at = time.monotonic()
         await self._refresh(asked_at - LEASE_SECONDS)
         found = self._locations.get(tenant)
@@ -146,16 +145,16 @@ class LocationTable:
         return found or GraphLocation(tenant)
 
     async def list_all(self) -> list[GraphLocation]:
-        """Return the locations as they are now, by tenant; tenants that were never moved are left out."""
+        """Return the current locations, by tenant, without tenants that were never moved."""
         await self._refresh(time.monotonic())
         return sorted(self._locations.values(), key=lambda location: location.tenant)
 
     def expire(self) -> None:
-        """Have the next operation read the table."""
+        """Make the next operation reread the table."""
         self._read_at = float("-inf")
 
     async def _refresh(self, since: float) -> None:
-        """Read the table unless that began at `since` or later."""
+        """Read the table unless the last read began at `since` or later."""
         async with self._reading:
             if self._read_at >= since:
                 return
@@ -168,7 +167,7 @@ class LocationTable:
 
 
 class PlacedDatabase:
-    """A graph next to the home graph; it is prepared when it first answers.
+    """A graph besides the home graph, prepared when it first answers.
 
     `prepare` migrates it and checks its embedding model.
     """
@@ -181,7 +180,7 @@ class PlacedDatabase:
         self._preparing = asyncio.Lock()
 
     async def open(self) -> Graph:
-        """Return the graph, ready for use; raise DatabaseUnavailable or ConfigurationError, which name it."""
+        """Return the graph, ready for use; raise DatabaseUnavailable or ConfigurationError naming it."""
         if not self._is_ready:
             async with self._preparing, self.naming():
                 if not self._is_ready:
@@ -192,7 +191,7 @@ class PlacedDatabase:
 
     @asynccontextmanager
     async def naming(self) -> AsyncIterator[None]:
-        """Have the errors of the block say which graph they are about."""
+        """Make errors raised in the block name the graph."""
         try:
             yield
         except DatabaseUnavailable as error:
@@ -203,7 +202,7 @@ class PlacedDatabase:
 
 
 class _WritesHeld(Exception):
-    """Rolls back a write at the barrier of an attempt to move its tenant; `has_ended` says that the barrier has."""
+    """Rolls back a write at the barrier of an attempt to move its tenant; `has_ended` is true for an ended barrier."""
 
     def __init__(self, attempt: int, has_ended: bool) -> None:
         super().__init__()
@@ -212,9 +211,9 @@ class _WritesHeld(Exception):
 
 
 class PlacedGraph(Graph):
-    """The graphs in which tenants live, as one; its connections are those of `home` and the others.
+    """The graphs in which tenants live, as one; it uses the connections of `home` and the others.
 
-    Work that names neither a tenant nor a graph raises RuntimeError: it would read or write in the wrong place.
+    Work without a tenant or graph raises RuntimeError, because it would read or write in the wrong place.
     """
 
     def __init__(self, home: Graph, others: Mapping[str, PlacedDatabase], clock: Clock = utc_now) -> None:
@@ -222,18 +221,18 @@ class PlacedGraph(Graph):
         self.others = others
         self.clock = clock
         self.locations = LocationTable(home)
-        # Groups take their revisions with them from one graph to another.
+        # Groups keep their revisions when they move to another graph.
         self.applied = home.applied
         for database in others.values():
             database.graph.applied = home.applied
 
     @property
     def names(self) -> list[str]:
-        """The names of all graphs, the home first."""
+        """The names of all graphs, home first."""
         return [HOME_GRAPH, *self.others]
 
     async def open_named(self, name: str) -> Graph:
-        """Return one of the graphs; raise ConfigurationError for an unknown one, DatabaseUnavailable for one away."""
+        """Return one of the graphs; raise ConfigurationError if it is unknown, DatabaseUnavailable if unavailable."""
         return self.home if name == HOME_GRAPH else await self._find_other(name).open()
 
     def _find_other(self, name: str) -> PlacedDatabase:
@@ -245,7 +244,7 @@ class PlacedGraph(Graph):
 
     @asynccontextmanager
     async def _current(self) -> AsyncIterator[Graph]:
-        """Find the graph of the tenant or the graph in use; its errors name it."""
+        """Open the current tenant's graph or the current graph; its errors name it."""
         name = current_graph()
         if name is None:
             tenant = current_tenant()
@@ -266,19 +265,19 @@ class PlacedGraph(Graph):
         async with database.naming():
             yield graph
 
-    # What stores call
+    # Called by stores
 
     async def read(self, work: Callable[[Transaction], Awaitable[T]]) -> T:
-        """Run `work` in one read transaction; after a transient error it runs again."""
+        """Run `work` in one read transaction; retry after a transient error."""
         async with self._current() as graph:
             return await graph.read(work)
 
     async def write(
         self, work: Callable[[Transaction], Awaitable[T]], *, metadata: Mapping[str, Any] | None = None
     ) -> T:
-        """Run `work` in one write transaction; after a transient error it is rolled back and runs again.
+        """Run `work` in one write transaction; after a transient error, roll back and retry.
 
-        While its tenant is switched to another graph, it waits, and then runs there.
+        While its tenant is being switched to another graph, it waits and then runs there.
         """
         tenant = current_tenant()
         if tenant is None:
@@ -305,7 +304,7 @@ class PlacedGraph(Graph):
     async def _pass_barrier(
         self, transaction: Transaction, tenant: str, work: Callable[[Transaction], Awaitable[T]]
     ) -> T:
-        """Do a write of a tenant unless the barrier in this graph holds it."""
+        """Run a tenant's write unless the barrier in this graph holds it."""
         rows = await transaction.run("placements.find_barrier", tenant=tenant, now=to_micros(self.clock()))
         state = rows[0]["state"] if rows else "open"
         if state == "open":
@@ -314,13 +313,13 @@ class PlacedGraph(Graph):
             raise _WritesHeld(rows[0]["attempt"], has_ended=state == "ended")
         with transaction.collecting_groups() as groups:
             result = await work(transaction)
-        # The move finds what has changed by the revisions of groups, which a write without their lock leaves alone.
+        # The move detects changes by group revisions, which a write without the group's lock does not change.
         if unlocked := sorted(groups - transaction.revisions.keys()):
             await transaction.run("placements.count_write", group_ids=unlocked)
         return result
 
     async def _pass_ended_barrier(self, tenant: str, name: str, attempt: int) -> None:
-        """Open an ended barrier, unless the tenant lives elsewhere; the attempt that has closed it cannot switch."""
+        """Open an ended barrier unless the tenant lives elsewhere; the attempt that closed it can no longer switch."""
         rows = await self.home.execute("placements.withdraw", tenant=tenant, graph=name, attempt=attempt)
         if (rows[0]["graph"] if rows else HOME_GRAPH) == name:
             async with self._opened(name) as graph:
@@ -347,20 +346,20 @@ class PlacedGraph(Graph):
 
     @asynccontextmanager
     async def discarded_transaction(self, timeout: float) -> AsyncIterator[StreamTransaction]:  # noqa: ASYNC109 - the server's
-        """Open a write transaction that is rolled back at its end, to read while a lock is held; it is not retried."""
+        """Open a write transaction for reading under a lock; it is rolled back at its end and not retried."""
         async with self._current() as graph, graph.discarded_transaction(timeout) as transaction:
             yield transaction
 
     async def vector_state(self, *, refresh: bool = False) -> VectorState | None:
-        """Return which model the vectors are of, at most a second old, or None for a database without a schema."""
-        # All graphs have vectors of one model; texts are embedded for work of any kind.
+        """Return which model the vectors belong to, at most a second old, or None for a database without a schema."""
+        # All graphs use one model, and texts are also embedded without a tenant or graph.
         if current_graph() is None and current_tenant() is None:
             return await self.home.vector_state(refresh=refresh)
         async with self._current() as graph:
             return await graph.vector_state(refresh=refresh)
 
     def refresh_hidden(self) -> None:
-        """Have the next read find out which users are being forgotten: one more is, or one no longer."""
+        """Make the next read look up who is being forgotten, after a user was added or removed."""
         for graph in self._all():
             graph.refresh_hidden()
 
@@ -369,30 +368,30 @@ class PlacedGraph(Graph):
         async with self._current() as graph:
             await graph.apply_schema(statement)
 
-    # Whether they answer
+    # Availability
 
     async def verify_connectivity(self) -> None:
         """Connect to the home graph."""
         await self.home.verify_connectivity()
 
     async def check_answering(self, seconds: float) -> None:
-        """Raise DatabaseUnavailable unless the graph in use answers within `seconds` seconds."""
+        """Raise DatabaseUnavailable unless the current graph answers within `seconds` seconds."""
         async with self._current() as graph:
             await graph.check_answering(seconds)
 
     async def check_server(self) -> None:
-        """Raise DatabaseUnavailable unless the server of the work's graph is there."""
+        """Raise DatabaseUnavailable unless the current graph's server is present."""
         async with self._current() as graph:
             await graph.check_server()
 
     @asynccontextmanager
     async def watch_others(self) -> AsyncIterator[None]:
-        """Open a block in which others work on the graph; it ends as soon as the server is silent."""
+        """Wait for others' work on the graph; raise DatabaseUnavailable if the server stops answering."""
         async with self._current() as graph, graph.watch_others():
             yield
 
     async def prepare_all(self) -> None:
-        """Prepare every graph that answers; what one of the others lacks is logged, and it is tried again when used."""
+        """Prepare every graph that answers; log the errors of the others, which are retried on use."""
         results = await asyncio.gather(*(database.open() for database in self.others.values()), return_exceptions=True)
         for error in results:
             if isinstance(error, Unavailable):
@@ -409,12 +408,12 @@ class PlacedGraph(Graph):
 
 
 def graph_names(placed: PlacedGraph | None) -> list[str]:
-    """Return the names of all graphs, the home first; where tenants live in one only, that of the home."""
+    """Return the names of all graphs, home first; only the home's if tenants live in a single graph."""
     return placed.names if placed else [HOME_GRAPH]
 
 
 async def run_in_each_graph(placed: PlacedGraph | None, work: Callable[[], Awaitable[T]]) -> list[T]:
-    """Do work on one graph after the other, the home first, and return its results; the first error ends it."""
+    """Run `work` on one graph after another, home first, and return the results; stop at the first error."""
     results = []
     for name in graph_names(placed):
         with use_graph(name):

@@ -1,8 +1,8 @@
 """The catalogue of Cypher queries: every query is a named entry of a file in `cypher/queries/`.
 
 An entry is `// name: close_rows(group, rows)`, comment lines that describe the query, then Cypher up to the next entry.
-`{{name}}` includes the fragment of that name from `cypher/fragments.cypher`, and stands among the parameters for those
-that the fragment takes; a fragment may include earlier ones. The invariants in `cypher/checks/` have the same format.
+`{{name}}` includes a fragment from `cypher/fragments.cypher`, and in a parameter list stands for the fragment's
+parameters; a fragment may include earlier ones. The invariants in `cypher/checks/` have the same format.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Query:
     parameters: frozenset[str]
     description: str
     text_on_next: str
-    """The Cypher that reads the vectors of the next embedding model: see `on_next_vectors`."""
+    """The Cypher that reads the next embedding model's vectors, see `on_next_vectors`."""
 
     @property
     def writes(self) -> bool:
-        """Whether it may change the graph."""
+        """Whether the query may change the graph."""
         return _WRITES.search(self.text) is not None
 
 
 class QueryFileError(ValueError):
-    """A file of queries or fragments is not in the format of the catalogue."""
+    """A file of queries or fragments does not follow the catalogue's format."""
 
 
 def parse_queries(module: str, text: str, fragments: Mapping[str, str] = MappingProxyType({})) -> Iterator[Query]:
     """Yield the entries of one file as `module.name`.
 
-    Raises QueryFileError for text outside an entry, a missing description, an unknown fragment, and when the
-    parameters that an entry declares are not those it uses.
+    Raises QueryFileError for text outside an entry, a missing description, an unknown fragment, or declared parameters
+    that differ from those used.
     """
     entries: list[tuple[str, list[str], list[str]]] = []
     for line in text.splitlines():
@@ -77,7 +77,7 @@ def parse_queries(module: str, text: str, fragments: Mapping[str, str] = Mapping
 
 
 def _expand_parameters(name: str, parameters: list[str], fragments: Mapping[str, str]) -> Iterator[str]:
-    """Yield declared parameters, with those of a fragment in the place of `{{fragment}}`."""
+    """Yield declared parameters, replacing `{{fragment}}` by the fragment's parameters."""
     for parameter in parameters:
         if _PLACEHOLDER.fullmatch(parameter):
             yield from _parameters_in(_insert_fragments(name, parameter, fragments))
@@ -120,13 +120,13 @@ def _insert_fragments(name: str, body: str, fragments: Mapping[str, str]) -> str
 
 @cache
 def load_queries(root: Path | None = None) -> Mapping[str, Query]:
-    """Return every query by name; raise QueryFileError when two entries have the same name."""
+    """Return every query by name; raise QueryFileError if two entries have the same name."""
     return _load_catalogue(root or cypher_root(), "queries")
 
 
 @cache
 def load_checks() -> Mapping[str, Query]:
-    """Return the query of every invariant by name; its rows are what violates the invariant."""
+    """Return the query of every invariant by name; its rows are the violations."""
     return _load_catalogue(cypher_root(), "checks")
 
 

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class RecordLabel(StrEnum):
-    """Labels of the nodes that an export lists under `records`: data of a user besides entities and facts."""
+    """Labels of nodes that an export lists under `records`: user data other than entities and facts."""
 
     ARCHIVED_EPISODE = "ArchivedEpisode"
     BEHAVIOR_PATTERN = "BehaviorPattern"
@@ -34,7 +34,7 @@ class LinkType(StrEnum):
 
 
 LISTS_OF_GRAPHITI = frozenset({"episodes", "entity_edges"})
-"""Lists of facts and of messages that Graphiti requires: they are stored even where they are empty."""
+"""Lists of facts and messages that Graphiti requires; stored even if empty."""
 
 RESERVED_LABELS = frozenset(RecordLabel) | {
     "ApiKey",

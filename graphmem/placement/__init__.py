@@ -1,1 +1,1 @@
-"""Tenants in several graphs: their list, and moving one of them to another graph while it is read and written."""
+"""Tenants in several graphs: listing them, and moving one to another graph while it is in use."""

@@ -1,4 +1,4 @@
-"""Graphs in which tenants live, and where a tenant is, as callers see them."""
+"""API models of the graphs and of each tenant's graph."""
 
 from __future__ import annotations
 

@@ -36,13 +36,13 @@ from graphmem.runtime.times import Clock, to_micros
 from graphmem.tenants.owners import Owner
 
 BATCH_SIZE = 500
-"""Elements that are read or written at once."""
+"""Number of elements read or written at once."""
 
 KEYS = {"User": "group_id", "EntityAlias": "key", "Session": "session_id", "ConsolidationRun": "id", "Webhook": "id"}
-"""Nodes without a revision that stay when they change, because relationships end there, and their keys in a group."""
+"""Nodes without a revision that are updated in place, because relationships end there, and their keys in a group."""
 
 GROUPS_AT_ONCE = 8
-"""Groups that are copied side by side."""
+"""Number of groups copied concurrently."""
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ Key = tuple[Any, ...]
 
 
 class _Element(NamedTuple):
-    """An element of one graph: its id there, and what differs when it has changed."""
+    """An element of one graph: its id there, and a state that differs when it has changed."""
 
     id: str
     state: Any
@@ -78,12 +78,12 @@ class _Listing:
 
     @classmethod
     def from_row(cls, row: Row) -> _Listing:
-        """Return a listing of the columns that the queries of listings return."""
+        """Return the listing of a row that a listing query returned."""
         nodes: dict[Key, _Element] = {}
         seen: Counter[Key] = Counter()
         for node_id, labels, properties in row["plain"]:
             if not labels:
-                continue  # deleted while it was read
+                continue  # deleted while being read
             content = _canonical((sorted(labels), properties))
             label = next((label for label in labels if label in KEYS), None)
             key: Key = (label, properties.get(KEYS[label])) if label else (labels[0], _digest(content))
@@ -107,7 +107,7 @@ class _Listing:
 
 @dataclass(slots=True)
 class ElementDigest:
-    """How many elements of each kind a group or a tenant has, and their digest, in which order plays no part."""
+    """The number of elements of each kind in a group or tenant, and their order-independent digest."""
 
     counts: Counter[str] = field(default_factory=Counter)
     digest: int = 0
@@ -120,7 +120,7 @@ class ElementDigest:
 
     @classmethod
     def total(cls, summaries: Iterable[ElementDigest]) -> ElementDigest:
-        """Return the summary of all elements of several groups."""
+        """Return the combined digest of several groups."""
         whole = cls()
         for summary in summaries:
             whole.counts += summary.counts
@@ -129,9 +129,9 @@ class ElementDigest:
 
 
 class TenantCopy:
-    """The copy of a tenant in `target` that an attempt at a move makes, and what it erases.
+    """A tenant's copy in `target`, made or erased by one attempt at a move.
 
-    Methods raise DatabaseUnavailable, also once another attempt has begun.
+    Methods raise DatabaseUnavailable, including when another attempt has begun.
     """
 
     def __init__(self, source: Graph, target: Graph, tenant: str, attempt: int) -> None:
@@ -144,14 +144,14 @@ class TenantCopy:
         self._of_tenant: ElementDigest | None = None
 
     async def catch_up(self) -> bool:
-        """Copy what differs once; return whether both graphs have the same now, if nothing is written to meanwhile."""
+        """Copy the differences once; return whether both graphs are now equal, if nothing is written meanwhile."""
         states, there = await asyncio.gather(self._list_groups(self._source), self._list_groups(self._target))
         differing = [
             group_id
             for group_id in sorted({*states, *there, *self._equal})
             if group_id not in self._equal or self._equal[group_id][0] != states.get(group_id)
         ]
-        # The group of the tenant itself comes first: relationships of the others end at its entities.
+        # The tenant's own group first: relationships of the other groups end at its entities.
         are_equal = [await self._copy_group(group_id) for group_id in differing[:1]]
         for part in batches(differing[1:], GROUPS_AT_ONCE):
             are_equal += await asyncio.gather(*map(self._copy_group, part))
@@ -159,17 +159,17 @@ class TenantCopy:
         return all(are_equal) and self._of_tenant is not None
 
     def summarize(self) -> ElementDigest:
-        """Return what both graphs have, once they have the same."""
+        """Return the digest of both graphs, once they are equal."""
         return ElementDigest.total(filter(None, [self._of_tenant, *(summary for _, summary in self._equal.values())]))
 
     async def erase(self, graph: Graph) -> int:
-        """Erase everything that a graph has of the tenant; return how many nodes there were."""
+        """Erase all data of the tenant in a graph; return the number of nodes erased."""
         erased = 0
         for group_id in (None, *await self._list_groups(graph)):
-            if group_id is not None:  # a read under the lock of the group, such as an export, comes to its end
+            if group_id is not None:  # let reads under the group's lock, such as exports, finish
                 await self._lock(graph, group_id)
             nodes = (await self._list(graph, group_id)).nodes
-            # A user comes last: it is what an interrupted erasure finds the rest by.
+            # The user node last: an interrupted erasure finds the rest through it.
             ids = [node.id for _, node in sorted(nodes.items(), key=lambda item: item[0][0] == "User")]
             for part in batches(ids):
                 await self._write(graph, ("moves.delete_nodes", {"ids": part}))
@@ -177,8 +177,8 @@ class TenantCopy:
         return erased
 
     async def _copy_group(self, group_id: str) -> bool:
-        """Copy a group until both graphs have the same of it; return whether they do."""
-        # Whatever a revision has changed can be read once the lock of its write is free.
+        """Copy a group; return whether it is now equal in both graphs."""
+        # All changes of a revision can be read once its write has released the lock.
         state = await self._lock(self._source, group_id)
         summary = await self._copy(group_id)
         if summary is None:
@@ -188,7 +188,7 @@ class TenantCopy:
         return True
 
     async def _copy(self, group_id: str | None) -> ElementDigest | None:
-        """Copy a group, or what is of the tenant as a whole; return None when the graphs differ even then."""
+        """Copy a group, or the data of the tenant as a whole; return None if the graphs still differ."""
         for may_copy in (True, False):
             source, target = await asyncio.gather(
                 self._list(self._source, group_id), self._list(self._target, group_id)
@@ -200,7 +200,7 @@ class TenantCopy:
         return None
 
     async def _make_equal(self, source: _Listing, target: _Listing) -> None:
-        """Write to the target what it lacks, and remove what it has beyond the source."""
+        """Write missing elements to the target, and remove elements that the source lacks."""
         ids = {node.id: target.nodes[key].id for key, node in source.nodes.items() if key in target.nodes}
         nodes, facts = _changed(source.nodes, target.nodes), _changed(source.facts, target.facts)
         obsolete = [("moves.delete_relationships", target.links[key].id) for key in target.links.keys() - source.links]
@@ -239,7 +239,7 @@ class TenantCopy:
             await self._write(self._target, ("moves.create_links", {"rows": rows}))
 
     async def _find_outside(self, links: Sequence[_Link]) -> dict[str, str]:
-        """Return the ids in the target, by those in the source, of nodes of other groups that relationships end at."""
+        """Return the target ids, by source id, of nodes in other groups where relationships end."""
         ids: dict[str, str] = {}
         for part in batches(links):
             by_key = {tuple(link.outside_key): link.end for link in part}
@@ -248,12 +248,12 @@ class TenantCopy:
         return ids
 
     async def _list_groups(self, graph: Graph) -> dict[str, tuple[str, int]]:
-        """Return the life and the revision of each group that a graph has."""
+        """Return the life and revision of each group in a graph."""
         rows = await _read(graph, "moves.list_groups", tenant=self._tenant)
         return {row["group_id"]: (row["life"], row["revision"]) for row in rows}
 
     async def _lock(self, graph: Graph, group_id: str) -> tuple[str, int] | None:
-        """Wait until nobody reads or writes under the lock of a group; return its life and revision."""
+        """Wait until no read or write holds a group's lock; return its life and revision."""
         rows = await graph.execute("users.wait_for_writer", group_id=group_id)
         return (rows[0]["life"], rows[0]["revision"]) if rows else None
 
@@ -265,7 +265,7 @@ class TenantCopy:
         return _Listing.from_row(row)
 
     async def _write(self, graph: Graph, *queries: tuple[str, Mapping[str, list[Any]]]) -> list[Row]:
-        """Run queries in a transaction that a later attempt waits for, and return the rows of the last one."""
+        """Run queries in a transaction that later attempts wait for, and return the last query's rows."""
 
         async def write(transaction: Transaction) -> list[Row]:
             if not await transaction.run("placements.check_barrier", tenant=self._tenant, attempt=self._attempt):
@@ -279,24 +279,24 @@ class TenantCopy:
 
 
 async def _read(graph: Graph, query: str, **parameters: Any) -> list[Row]:
-    """Run a query that reads, also of users who are being erased: their erasure moves with them and goes on there."""
+    """Run a read query that also finds users being erased: their erasure moves with them and continues there."""
     return await graph.execute(query, **parameters)
 
 
 def attempt_ended() -> DatabaseUnavailable:
-    """Return the error of an attempt that is not the latest one: its job begins another."""
+    """Return the error of an attempt that is no longer the latest; its job starts another one."""
     return DatabaseUnavailable(
         "Another attempt at the move has begun, or writes went on before it ended.", retry_after=1
     )
 
 
 def _changed(source: Mapping[Key, _Element], target: Mapping[Key, _Element]) -> list[str]:
-    """Return the ids in the source of what the target lacks or has in another state."""
+    """Return the source ids of elements that the target lacks or has in another state."""
     return [element.id for key, element in source.items() if key not in target or target[key].state != element.state]
 
 
 def _canonical(value: Any) -> Any:
-    """Return a value in a form that does not depend on the order of properties."""
+    """Return a value in a form independent of property order."""
     if isinstance(value, Mapping):
         return [(name, _canonical(item)) for name, item in sorted(value.items())]
     if isinstance(value, list | tuple):
@@ -309,29 +309,29 @@ def _digest(value: Any) -> str:
 
 
 def batches(items: Iterable[T], size: int = BATCH_SIZE) -> Iterator[list[T]]:
-    """Yield items in lists of some size."""
+    """Yield items in lists of up to `size`."""
     remaining = iter(items)
     while batch := list(islice(remaining, size)):
         yield batch
 
 
 BARRIER_TIME = timedelta(seconds=20)
-"""How long a barrier stays closed when the process that has closed it ends."""
+"""How long a barrier stays closed after the process that closed it has ended."""
 
 SWITCH_BUDGETS = (1.0, 3.0, 9.0)
-"""Seconds that writes wait in each try to switch; a try that takes longer is given up, and they go on."""
+"""Seconds that writes wait in each attempt to switch; then the attempt is given up and writes continue."""
 
 QUICK_SECONDS = 0.25
-"""Seconds of a pass that is short enough for a switch."""
+"""Maximum seconds of a pass that is short enough for a switch."""
 
 MARGIN_SECONDS = 0.1
-"""Seconds to wait beyond the time for which other processes rely on what they have read."""
+"""Seconds to wait beyond the time for which other processes cache locations."""
 
 log = logging.getLogger(__name__)
 
 
 class MovePayload(JobPayload):
-    """A tenant and the graphs between which it moves."""
+    """A tenant, and the graphs it moves between."""
 
     tenant: str
     source: str
@@ -339,7 +339,7 @@ class MovePayload(JobPayload):
 
     @property
     def partition(self) -> str:
-        """The partition of the tenant's jobs that belong to no user, so that its moves are made one after the other."""
+        """The partition of the tenant's jobs without a user, so that its moves run one after another."""
         return Owner(self.tenant, "").group_id
 
 
@@ -348,7 +348,7 @@ MOVE_JOB = JobKind("move", MovePayload)
 
 
 class SwitchReport(BaseModel):
-    """What both graphs had of the tenant at the switch, counted by kind and as a digest, and how long writes waited."""
+    """The tenant's data in both graphs at the switch, as counts by kind and a digest, and how long writes waited."""
 
     counts: dict[str, int] = Field(default_factory=dict)
     digest: str = ""
@@ -357,7 +357,7 @@ class SwitchReport(BaseModel):
 
 
 class MoveAction(JobAction):
-    """A tenant that was moved; `digest` is that of both graphs, `waited_ms` how long its writes waited."""
+    """A tenant that was moved; `digest` is the same in both graphs, `waited_ms` is how long its writes waited."""
 
     action: Literal["move"] = "move"
     tenant: str
@@ -371,19 +371,19 @@ class MoveAction(JobAction):
 
 
 class MoveJob:
-    """Handles the jobs of moves."""
+    """Handles move jobs."""
 
     def __init__(self, placed: PlacedGraph, clock: Clock) -> None:
         self._placed = placed
         self._clock = clock
 
     async def handle(self, payload: MovePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `move`; where it fails, the tenant stays in the source."""
+        """Handle a job of kind `move`; if it fails, the tenant stays in the source."""
         move = Move(self._placed, self._clock, payload, steps.job_id)
         try:
             report = await steps.run_idempotent("move", move.run, SwitchReport)
         except (DatabaseUnavailable, JobStoreUnavailable):
-            raise  # it goes on later
+            raise  # it continues later
         except GraphmemError:
             await move.give_up()
             raise
@@ -396,7 +396,7 @@ class MoveJob:
 
 @dataclass(slots=True)
 class Move:
-    """The move of a tenant by a job; each call of `run` is an attempt."""
+    """A job's move of a tenant; each call of `run` is an attempt."""
 
     placed: PlacedGraph
     clock: Clock
@@ -404,7 +404,7 @@ class Move:
     job_id: str
 
     async def run(self) -> SwitchReport:
-        """Copy the tenant and switch it, unless an earlier attempt has; return what it has reported."""
+        """Copy the tenant and switch it, unless an earlier attempt has; return the report."""
         location = await self._find_location()
         if location.graph == self.payload.target and location.job_id == self.job_id:
             return SwitchReport.model_validate_json(location.report or "{}")
@@ -412,9 +412,9 @@ class Move:
         await self._check_models(source, target)
         attempt = await self._begin()
         await self._set_barrier(source, attempt, COUNTING)
-        # Whoever still believes that the tenant lives there asks the home graph.
+        # Processes that still expect the tenant there ask the home graph.
         await self._set_barrier(target, attempt, ENDED)
-        # Again: a re-embedding that has begun meanwhile waits for the moves that it sees, and has not seen this one.
+        # Again: a re-embedding that has begun meanwhile waits only for the moves it sees, and may have missed this one.
         await self._check_models(source, target)
         for graph in (source, target):
             await self._await_writers(graph)
@@ -423,17 +423,17 @@ class Move:
         return await self._switch(copy, attempt, source, target)
 
     async def erase(self) -> int:
-        """Erase the source; return how many nodes there were."""
+        """Erase the source; return the number of nodes erased."""
         await asyncio.sleep(2 * LEASE_SECONDS)
         location = await self._find_location()
         if self.payload.source in (location.graph, location.target):
-            return 0  # a later move has taken or takes it back
+            return 0  # a later move has returned or is returning the tenant
         source, target = await self._open_graphs()
         await self._set_barrier(source, location.attempt, ENDED)
         return await TenantCopy(source, target, self.payload.tenant, location.attempt).erase(source)
 
     async def give_up(self) -> None:
-        """Leave the tenant where it is, and erase what was copied."""
+        """Leave the tenant where it is, and erase the copy."""
         rows = await self.placed.home.execute(
             "placements.give_up", tenant=self.payload.tenant, graph=self.payload.source, job_id=self.job_id
         )
@@ -453,7 +453,7 @@ class Move:
     # Parts of an attempt
 
     async def _begin(self) -> int:
-        """Return the number of this attempt; raise Conflict for a tenant that lives elsewhere or moves already."""
+        """Return the number of this attempt; raise Conflict if the tenant lives elsewhere or is already moving."""
         rows = await self.placed.home.execute(
             "placements.begin",
             tenant=self.payload.tenant,
@@ -471,11 +471,11 @@ class Move:
         return int(rows[0]["attempt"])
 
     async def _switch(self, copy: TenantCopy, attempt: int, source: Graph, target: Graph) -> SwitchReport:
-        """Hold the writes of the tenant until all is copied, and name the target in its location.
+        """Hold the tenant's writes until everything is copied, then record the target as its location.
 
-        Raises Conflict when that always takes too long.
+        Raises Conflict if every attempt takes too long.
         """
-        # Reads look the location up from now on, so that none misses a write that follows the switch.
+        # From now on, reads look up the location, so that none misses a write after the switch.
         await self._set_state(attempt, MoveState.SWITCHING)
         await asyncio.sleep(LEASE_SECONDS + MARGIN_SECONDS)
         for number, budget in enumerate(SWITCH_BUDGETS, 1):
@@ -508,7 +508,7 @@ class Move:
         )
 
     async def _finish(self, copy: TenantCopy, source: Graph, seconds: float) -> bool:
-        """Copy what is left while writes wait; return whether both graphs are equal within some seconds."""
+        """Copy the remaining changes while writes wait; return whether both graphs are equal within `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await self._await_writers(source)
@@ -519,7 +519,7 @@ class Move:
             return False
 
     async def _name_target(self, attempt: int, report: SwitchReport) -> None:
-        """Switch the tenant. Where the outcome is unknown, the barrier stays closed until its end and decides then."""
+        """Switch the tenant. If the outcome is unknown, the barrier stays closed until it ends, which decides it."""
         rows = await self.placed.home.execute(
             "placements.switch",
             tenant=self.payload.tenant,
@@ -532,7 +532,7 @@ class Move:
             raise attempt_ended()
 
     async def _catch_up(self, copy: TenantCopy) -> None:
-        """Copy what was written until a pass is short, or not much shorter than the one before."""
+        """Copy recent writes until a pass is short, or not much shorter than the previous one."""
         last = math.inf
         while True:
             started = time.monotonic()
@@ -570,12 +570,12 @@ class Move:
             raise attempt_ended()
 
     async def _set_barrier(self, graph: Graph, attempt: int, until: int | None) -> None:
-        """Set the time in microseconds since 1970 until which the barrier of a graph is closed."""
+        """Set the time, in microseconds since 1970, until which a graph's barrier is closed."""
         if not await graph.execute("placements.set_barrier", tenant=self.payload.tenant, attempt=attempt, until=until):
             raise attempt_ended()
 
     async def _await_writers(self, graph: Graph) -> None:
-        """Wait until the writes of the tenant that are under way have ended."""
+        """Wait until the tenant's current writes have ended."""
         writers = await self._list_writers(graph)
         while writers:
             await asyncio.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Lists the graphs in which tenants live, and has a worker move one of them to another graph."""
+"""Lists the graphs in which tenants live, and queues moves of tenants between graphs."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from graphmem.runtime.times import Clock
 from graphmem.tenants.access import ApiKey
 
 ANSWER_SECONDS = 2.0
-"""Seconds in which a graph must answer to be listed as available."""
+"""Seconds within which a graph must answer to be listed as available."""
 
 
 class PlacementService:
-    """Operations on the graphs in which tenants live; where only one is configured, all live there."""
+    """Operations on the graphs in which tenants live; if only one is configured, all live there."""
 
     def __init__(self, graph: Graph, placed: PlacedGraph | None, jobs: JobRunner, clock: Clock) -> None:
         self._graph = graph
@@ -31,13 +31,13 @@ class PlacementService:
 
     @property
     def names(self) -> list[str]:
-        """The names of all graphs, the home first."""
+        """The names of all graphs, home first."""
         return graph_names(self._placed)
 
     async def run_everywhere(self, task: Callable[[], Awaitable[int]]) -> int:
-        """Run a task that is about all tenants in every graph, and return the sum of its results.
+        """Run a task for all tenants in every graph, and return the sum of its results.
 
-        Raises Unavailable, after it has run in the others, where a graph is unavailable.
+        Raises Unavailable if a graph is unavailable, after running in the others.
         """
         total, unavailable = 0, None
         for name in self.names:
@@ -51,7 +51,7 @@ class PlacementService:
         return total
 
     async def describe(self, caller: ApiKey) -> PlacementList:
-        """Return the graphs and where the caller's tenant lives; for callers on the machine, all tenants that moved."""
+        """Return the graphs and the caller's tenant's graph; for local callers, also those of all moved tenants."""
         graphs = [await self._check(name) for name in self.names]
         listed = await self._placed.locations.list_all() if self._placed else []
         found = {location.tenant: location for location in listed}
@@ -62,8 +62,8 @@ class PlacementService:
     async def move(self, tenant: str, target: str) -> Job:
         """Queue the move of a tenant, and return its job.
 
-        A move there that is under way or failed goes on. Raises InvalidInput for an unknown graph, Conflict for a
-        tenant that lives there or moves elsewhere, and DatabaseUnavailable where the graph does not answer.
+        A move to `target` that is under way or failed is continued. Raises InvalidInput for an unknown graph, Conflict
+        if the tenant already lives there or is moving elsewhere, and DatabaseUnavailable if the graph does not answer.
         """
         placed = self._require_placed(target)
         placed.locations.expire()
@@ -77,7 +77,7 @@ class PlacementService:
             raise Conflict(f"The tenant lives in {target!r} already.")
         await placed.open_named(target)
         job_id = str(uuid.uuid4())
-        # Known before it is queued, so that asking again finds it.
+        # Recorded before it is queued, so that a repeated request finds it.
         recorded = await placed.home.execute(
             "placements.record_job",
             tenant=tenant,
@@ -96,7 +96,7 @@ class PlacementService:
     async def drain(self, caller: ApiKey, source: str, target: str) -> list[Job]:
         """Queue the moves of all tenants of a graph, and return their jobs.
 
-        Raises Forbidden for a caller who is not on the machine, and what `move` raises.
+        Raises Forbidden for a caller that is not local, and the errors of `move`.
         """
         if not caller.is_local:
             raise Forbidden("Only commands on the machine drain a graph: run `graphmem placement drain` there.")

@@ -1,7 +1,7 @@
-"""Locked Maven artifacts: read lock files and download the jars that they list into the user's cache.
+"""Locked Maven artifacts: reading lock files, and downloading their jars to the user's cache.
 
-A lock file lists the coordinates, sha256 and size of each jar, but no address. The package jgo knows the address of the
-public repository.
+A lock file lists each jar's coordinates, sha256 and size, but no address. The jgo package knows the public repository's
+address.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from graphmem.runtime.files import MIN_FREE_AFTER_DOWNLOAD, FileLock, free_bytes
 from graphmem.runtime.retries import RetryPolicy
 
 MAX_PARALLEL_DOWNLOADS = 16
-"""Number of jars that are downloaded at the same time."""
+"""Number of jars downloaded concurrently."""
 
 _DOWNLOADS = RetryPolicy(backoff=0.2)
-"""How often a download is tried, and when."""
+"""Retry policy of downloads."""
 
 DownloadProgress = Callable[[int, int], None]
 """Called with the bytes downloaded so far and the total number of bytes."""
@@ -40,42 +40,43 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """The file name of the jar in repositories and in the cache."""
+        """The jar's file name in repositories and in the cache."""
         _, *rest = self.coordinates.split(":")
         return "-".join(rest) + ".jar"
 
     @property
     def repository_path(self) -> str:
-        """The path of the jar below the base address of a repository."""
+        """The jar's path below a repository's base address."""
         group, artifact, version, *_ = self.coordinates.split(":")
         return f"{group.replace('.', '/')}/{artifact}/{version}/{self.file_name}"
 
     def path_in(self, folder: Path) -> Path:
-        """Return the path of the jar below a folder of the cache."""
+        """Return the jar's path below a cache folder."""
         return folder / self.coordinates.split(":")[0] / self.file_name
 
 
 @dataclass(frozen=True)
 class JarSet:
-    """Jars that are needed together; `name` and `alternative` are parts of error texts."""
+    """Jars that are needed together; `name` and `alternative` appear in error messages."""
 
     name: str
-    """What the jars are, such as `Neo4j's jars`."""
+    """Name of the jars, such as `Neo4j's jars`."""
     jars: tuple[Jar, ...]
     alternative: str
-    """The setting that makes the jars unnecessary and its value, such as `GRAPHMEM_NEO4J_URI to a Neo4j of yours`."""
+    """Setting that makes the jars unnecessary, with its value, such as `GRAPHMEM_NEO4J_URI to a Neo4j of yours`."""
 
     def find_missing(self, cache_dir: Path) -> list[Jar]:
-        """Return the jars that are missing or damaged in the cache. Download nothing."""
+        """Return the jars that are missing from the cache or damaged, without downloading them."""
         folder = _jar_folder(cache_dir)
         return [jar for jar in self.jars if not _matches_lock(jar.path_in(folder), jar)]
 
     async def fetch(
         self, cache_dir: Path, mirror: str | None = None, progress: DownloadProgress | None = None
     ) -> list[Path]:
-        """Return the paths of the jars in order; download those that are missing or damaged.
+        """Return the paths of the jars in order; download missing or damaged ones.
 
-        A complete cache needs no connection. Raises ConfigurationError if a jar is unavailable or not the locked one.
+        A complete cache needs no connection. Raises ConfigurationError if a jar is unavailable or does not match the
+        lock file.
         """
         folder = _jar_folder(cache_dir)
         try:
@@ -106,7 +107,7 @@ class JarSet:
 
 
 def read_lock_file(path: Path) -> tuple[Jar, ...]:
-    """Return the jars of a lock file in its order."""
+    """Return the jars of a lock file, in file order."""
     return tuple(Jar(**entry) for entry in tomllib.loads(path.read_text(encoding="utf-8"))["jars"])
 
 
@@ -126,7 +127,7 @@ def _matches_lock(path: Path, jar: Jar) -> bool:
 
 
 def _public_repository() -> str:
-    from jgo.constants import MAVEN_CENTRAL_URL  # a slow import that only a download needs
+    from jgo.constants import MAVEN_CENTRAL_URL  # a slow import, needed only for downloads
 
     return str(MAVEN_CENTRAL_URL)
 

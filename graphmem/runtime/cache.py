@@ -1,7 +1,7 @@
-"""Caches with a time to live: in this process by default, in Redis if several processes share one.
+"""Caches with a time to live: in memory by default, in Redis if several processes share one.
 
-Keys contain the user's write version, so a write makes the entries from before it unreachable, and the erasure of the
-user all of them: a later life of the user has other versions.
+Keys contain the user's write version, so a write makes earlier entries unreachable, and erasing the user all of them: a
+later life of the user has different versions.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from graphmem.runtime.times import Clock
 T = TypeVar("T")
 
 _WILDCARDS = re.compile(r"[\[\]*?\\^-]")
-"""Characters with a meaning in patterns of Redis keys."""
+"""Characters with a special meaning in Redis key patterns."""
 
 LOOKUP_TTL_SECONDS = 300
-"""Time to live of an answer to a lookup, in seconds."""
+"""Time to live of a lookup result, in seconds."""
 
 PROFILE_TTL_SECONDS = 3600
 """Time to live of a profile, in seconds."""
 
 MAX_ENTRIES = 1000
-"""Entries of a cache in memory; a full one drops the least recently used entry."""
+"""Maximum entries of an in-memory cache; a full one drops the least recently used entry."""
 
 
 class Cache(Protocol[T]):
@@ -84,7 +84,7 @@ class LocalCache(Generic[T]):
 class SharedCache(Generic[T]):
     """A cache in Redis with values as JSON; while Redis is unavailable, every get is a miss.
 
-    Processes of two versions whose values have another JSON schema do not read each other's.
+    Processes of versions with different JSON schemas do not read each other's values.
     """
 
     def __init__(self, url: str, prefix: str, adapter: TypeAdapter[T], ttl_seconds: float) -> None:
@@ -106,11 +106,11 @@ class SharedCache(Generic[T]):
         await self._redis.set(self._value_key(key), self._adapter.dump_json(value).decode(), expire=self._ttl_seconds)
 
     async def discard(self, prefix: str) -> None:
-        """Remove the values of every key that begins with `prefix`; a wildcard in it matches itself too."""
+        """Remove the values of every key that begins with `prefix`; wildcards in it also match themselves."""
         await self._redis.delete_match(self._pattern(prefix))
 
     async def count(self, prefix: str) -> int:
-        """Return how many keys begin with `prefix`, where a wildcard matches itself too; 0 without Redis."""
+        """Return how many keys begin with `prefix`, where wildcards also match themselves; 0 without Redis."""
         return sum([1 async for _ in self._redis.scan(self._pattern(prefix))])
 
     async def close(self) -> None:
@@ -118,7 +118,7 @@ class SharedCache(Generic[T]):
         await self._redis.close()
 
     def _value_key(self, key: str) -> str:
-        # The digest comes last, so that a user's values of all versions begin alike and are erased together.
+        # The digest comes last, so that a user's values of all versions share a prefix and are erased together.
         return f"{self._key(key)}:{self._schema_digest}"
 
     def _key(self, key: str) -> str:
@@ -129,5 +129,5 @@ class SharedCache(Generic[T]):
 
 
 def open_cache(url: str | None, prefix: str, adapter: TypeAdapter[T], clock: Clock, ttl_seconds: float) -> Cache[T]:
-    """Return a cache in Redis at `url`, or one in memory without a `url`."""
+    """Return a cache in Redis at `url`, or in memory without a `url`."""
     return SharedCache(url, prefix, adapter, ttl_seconds) if url else LocalCache(clock, ttl_seconds)

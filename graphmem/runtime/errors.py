@@ -24,7 +24,7 @@
         │   └── ModelAnswerUnusable      the model answers, and its answer cannot be used
         └── ConfigurationError       the installation must be changed
 
-The detail of an error is one sentence that says what is wrong and, after a colon, what to do about it.
+An error's detail is one sentence that says what is wrong and, after a colon, what to do about it.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ class ModelUnavailable(Unavailable):
 
 
 class ModelAnswerUnusable(ModelUnavailable):
-    """A language model answered, and its answer does not fit what was asked; another try may give a better one."""
+    """A language model answered, but its answer is unusable; another attempt may give a better one."""
 
 
 class ConfigurationError(Unavailable):

@@ -1,4 +1,4 @@
-"""Types of fields that models of every package share, and the texts and values that a request wants to store."""
+"""Field types shared by all packages' models, and the texts and values that a request stores."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pydantic import AfterValidator, BaseModel, Field
 from graphmem.text.normalising import check_storable, is_blank, is_storable, normalise
 
 MAX_JSON_DEPTH = 64
-"""Most levels of nesting in a stored value and in the body of a request."""
+"""Maximum levels of nesting in a stored value and in a request body."""
 
 MAX_INTEGER = 2**63 - 1
-"""Largest integer, without its sign, that is stored."""
+"""Largest absolute value of a stored integer."""
 
 JSON = dict[str, "JSON"] | list["JSON"] | str | int | float | bool | None
 """A JSON value."""
@@ -38,7 +38,7 @@ class UnstorableValue(ValueError):
 
 
 def parse_json(text: str) -> Any:
-    """Return the value of a JSON text; raise ValueError when it is not JSON or cannot be stored."""
+    """Return the value of a JSON text; raise ValueError if it is not JSON or cannot be stored."""
     try:
         value = json.loads(text)
     except RecursionError as error:
@@ -82,7 +82,7 @@ def _check_keys(path: JsonPath, value: dict[Any, Any]) -> None:
 
 
 def _describe_problem(value: object) -> str | None:
-    """Return why a value without items cannot be stored; None when it can be."""
+    """Return why a scalar value cannot be stored, or None if it can."""
     if value is None or isinstance(value, bool):
         return None
     if isinstance(value, float):
@@ -95,12 +95,12 @@ def _describe_problem(value: object) -> str | None:
 
 
 def content_hash(content: str) -> str:
-    """Return the SHA-256 (hex) of a statement as it is written, in NFC and without white space at its ends."""
+    """Return the SHA-256 (hex) of a statement's exact text, in NFC and stripped of surrounding white space."""
     return hashlib.sha256(unicodedata.normalize("NFC", content).strip().encode()).hexdigest()
 
 
 def name_key(name: str) -> str:
-    """Return the key under which an entity's name or alias is unique for its user."""
+    """Return the key that makes an entity's name or alias unique within its user."""
     return normalise(name)
 
 
@@ -118,9 +118,9 @@ NonBlankText = Annotated[StorableText, AfterValidator(_strip_non_blank)]
 
 
 def check_normalised_length(text: str, limit: int) -> str:
-    """Return `text` unchanged; raise ValueError when its normalised form, which indexes hold, is over `limit`.
+    """Return `text` unchanged; raise ValueError if its normalised form, which indexes store, is over `limit`.
 
-    One character may become up to 18 when it is normalised.
+    Normalisation may turn one character into up to 18.
     """
     if not text.isascii() and len(normalise(text)) > limit:
         raise ValueError(f"must have at most {limit} characters when it is normalised (NFKC)")
@@ -130,14 +130,14 @@ def check_normalised_length(text: str, limit: int) -> str:
 Item = TypeVar("Item", bound=Hashable)
 
 MAX_NAME_LENGTH = 300
-"""Longest name of an entity, in characters, as it is given and as it is normalised."""
+"""Longest entity name, in characters, before and after normalisation."""
 
 MAX_METADATA_DEPTH = 8
 """Deepest nesting of objects and lists in metadata, in levels."""
 
 
 def deduplicate(items: Iterable[Item]) -> list[Item]:
-    """Return the items without repetitions, in the order of their first occurrence."""
+    """Return the items without duplicates, in the order of their first occurrence."""
     return list(dict.fromkeys(items))
 
 
@@ -147,7 +147,7 @@ def describe_object(data: Mapping[str, Any]) -> str:
 
 
 def scalar_texts(data: Mapping[str, Any]) -> list[str]:
-    """Return the texts and numbers that an object holds at any depth."""
+    """Return the texts and numbers in an object at any depth."""
     return [_describe_value(value) for _, value in _flatten(data) if value is not None and not isinstance(value, bool)]
 
 
@@ -170,7 +170,7 @@ def _normalise_domain(value: str) -> str:
 
 
 def _check_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
-    """Raise ValueError for metadata that is nested too deeply or holds a value that JSON cannot store."""
+    """Raise ValueError for metadata that is nested too deeply or contains a value that JSON cannot store."""
     check_json_value(metadata, MAX_METADATA_DEPTH)
     return metadata
 
@@ -186,21 +186,21 @@ _WHOLE_PLACEHOLDERS = re.compile(
     r"%[A-Za-z_]\w*%|\$[A-Za-z_]\w*|__[A-Z][A-Z_]*__|\[[A-Za-z_][\w -]*\]|<[A-Za-z_][^<>@]*>"
     r"|(?i:undefined|null|none|\((?:undefined|null|none)\))|NaN|nan"
 )
-"""A template that is the whole id, as `%USER%`, `$USER`, `[user]` and `<user>`, or what stands for a missing value.
+"""A template that is the whole id, as `%USER%`, `$USER`, `[user]` and `<user>`, or a stand-in for a missing value.
 
-`<1@host>` is the id of a mail, and Nan a name.
+`<1@host>` is a mail id, and Nan is a name.
 """
 
 
 _CONTROLS = frozenset({"Cc", "Cf", "Zl", "Zp"})
-"""The Unicode categories of control characters, hidden marks and the ends of lines and paragraphs."""
+"""Unicode categories of control characters, hidden marks, and line and paragraph separators."""
 
 _JOINERS = "\u200c\u200d"
-"""Hidden marks within words of Persian and Hindi, and within emoji."""
+"""Hidden marks within Persian and Hindi words, and within emoji."""
 
 
 def check_printable(text: str) -> str:
-    """Return a text unchanged; raise ValueError if it has control characters, such as the ends of lines."""
+    """Return a text unchanged; raise ValueError if it has control characters, such as line ends."""
     if not text.isprintable() and any(
         unicodedata.category(char) in _CONTROLS and char not in _JOINERS for char in text
     ):
@@ -209,11 +209,11 @@ def check_printable(text: str) -> str:
 
 
 def check_identity(identity: str) -> str:
-    """Return an id of a user, a session or a space unchanged.
+    """Return a user, session or space id unchanged.
 
-    Raises ValueError for control characters, and for a placeholder that was not filled in: `{{USER_ID}}`, `{user}` and
-    `%USER%` are templates, `undefined`, `null`, `None`, `NaN` and `[object Object]` what programs write for a value
-    that is missing. Taken for an id, each would be the same one for everybody.
+    Raises ValueError for control characters and unfilled placeholders: templates such as `{{USER_ID}}`, `{user}` and
+    `%USER%`, and stand-ins for missing values such as `undefined`, `null`, `None`, `NaN` and `[object Object]`. As an
+    id, each would be shared by everybody.
     """
     parts = [part.strip() for part in identity.split(":")]  # adapters put an app before the id
     if _TEMPLATES.search(unquote(identity)) or any(_WHOLE_PLACEHOLDERS.fullmatch(part) for part in parts):
@@ -222,13 +222,13 @@ def check_identity(identity: str) -> str:
 
 
 Id = Annotated[StorableText, Field(min_length=1, max_length=255), AfterValidator(check_printable)]
-"""An id that a caller gives."""
+"""An id given by a caller."""
 
 SessionId = Annotated[Id, AfterValidator(check_identity)]
-"""The id of a session that a caller gives."""
+"""A session id given by a caller."""
 
 UserId = Annotated[Id, AfterValidator(check_identity)]
-"""The id of a user that a caller gives."""
+"""A user id given by a caller."""
 
 EntityName = Annotated[NonBlankText, Field(max_length=MAX_NAME_LENGTH), AfterValidator(_check_name_length)]
 """The name or an alias of an entity."""
@@ -240,7 +240,7 @@ UnitInterval = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 """A number from 0 to 1."""
 
 Metadata = Annotated[dict[str, Any], AfterValidator(_check_metadata)]
-"""A JSON object of the caller's, stored as it is."""
+"""A caller's JSON object, stored unchanged."""
 
 Vector = list[float]
 """An embedding; its dimension is the embedder's."""
@@ -258,19 +258,19 @@ def _to_json_value(value: object) -> object:
 
 
 MAX_REQUEST_TEXT = 1_000_000
-"""Most characters of text in one request, with keys and the digits of integers."""
+"""Maximum characters of text in one request, including keys and digits of integers."""
 
 MAX_REQUEST_VALUES = 50_000
-"""Most keys and values in one request."""
+"""Maximum number of keys and values in one request."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
 def stored_values(value: object) -> JSON:
-    """Return what a model holds as JSON, without times and without words from a fixed list.
+    """Return a model's values as JSON, without times and enum values.
 
-    The names of its fields are left out: unlike the keys of metadata, they say nothing of what a caller wrote, and each
-    would be read for secrets with every value.
+    Field names are left out: unlike metadata keys, they are not written by the caller, and each would be scanned for
+    secrets with every value.
     """
     match value:
         case Enum() | date():
@@ -287,12 +287,12 @@ def stored_values(value: object) -> JSON:
 
 
 def text_length(value: object) -> int:
-    """Return the number of characters in a value or a model, with about as many as its digits for an integer."""
+    """Return the number of characters in a value or model; an integer counts about as many as it has digits."""
     return _measure(value)[0]
 
 
 def check_request_size(request: Model) -> Model:
-    """Return a request; raise ValueError when it holds more than can be checked for secrets at once."""
+    """Return a request unchanged; raise ValueError if it is too large to be checked for secrets at once."""
     characters, values = _measure(request)
     if characters > MAX_REQUEST_TEXT:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The files of a process: locks between processes, free disk space, and where packaged files lie."""
+"""A process's files: locks between processes, free disk space, and locations of packaged files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _POLL_SECONDS = 0.1
 
 
 async def wait_until(condition: Callable[[], bool]) -> None:
-    """Wait until a condition holds that another process brings about."""
+    """Wait until a condition holds, which another process may bring about."""
     while not condition():  # noqa: ASYNC110 - other processes set no event here
         await asyncio.sleep(_POLL_SECONDS)
 
@@ -68,20 +68,20 @@ class FileLock:
 _MEGABYTE = 1024**2
 
 MIN_FREE_AFTER_DOWNLOAD = 64 * _MEGABYTE
-"""Bytes that must remain free on the disk of the cache after a download."""
+"""Bytes that must remain free on the cache's disk after a download."""
 
 MIN_FREE_FOR_SERVER = 512 * _MEGABYTE
-"""Bytes that must be free on the disk of the data folder for the embedded Neo4j to start."""
+"""Bytes that must be free on the data folder's disk for the embedded Neo4j to start."""
 
 MIN_FREE_WHILE_STARTING = 16 * _MEGABYTE
-"""Bytes below which a server that is starting is not waited for: it cannot write its logs."""
+"""Free bytes below which a starting server is given up, because it cannot write its logs."""
 
 RECOMMENDED_FREE = 1024 * _MEGABYTE
 """Bytes that must be free for `graphmem doctor` to pass a disk: more than a start needs, so that data can be added."""
 
 
 def free_bytes(folder: Path) -> int:
-    """Return the bytes that are free on the disk of an existing folder."""
+    """Return the free bytes on the disk of an existing folder."""
     return shutil.disk_usage(folder).free
 
 
@@ -94,12 +94,12 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def cypher_root() -> Path:
-    """Return the folder of the `.cypher` files: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the `.cypher` files: inside the installed package, or next to it in a checkout."""
     return _resources("cypher")
 
 
 def examples_root() -> Path:
-    """Return the folder of the example programs: inside the installed package, or beside it in a checkout."""
+    """Return the folder of the example programs: inside the installed package, or next to it in a checkout."""
     return _resources("examples")
 
 

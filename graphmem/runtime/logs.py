@@ -1,4 +1,4 @@
-"""Logging: one JSON object a line, or coloured text on a terminal, with the id of the request."""
+"""Logging: one JSON object per line, or coloured text on a terminal, with the request id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from structlog.types import EventDict, Processor
 
 
 def configure_logs(level: int = logging.INFO) -> None:
-    """Send every log line of the process to standard error, with the bound contextvars such as `request_id`."""
+    """Write every log line of the process to standard error, with the bound contextvars such as `request_id`."""
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

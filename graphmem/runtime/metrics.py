@@ -47,7 +47,7 @@ CHAT_FAILURES = Counter(
 
 
 class HitRate:
-    """The reads of one cache, and the share of them that it answered since the start of the process."""
+    """The reads of one cache, and its hit rate since the process started."""
 
     def __init__(self, cache: str) -> None:
         self._gauge = CACHE_HIT_RATE.labels(cache)
@@ -55,7 +55,7 @@ class HitRate:
         self._reads = self._hits = 0
 
     def count(self, *, is_hit: bool) -> None:
-        """Count a read, and whether the cache answered it."""
+        """Count a read as a hit or a miss."""
         self.count_many(hits=int(is_hit), misses=int(not is_hit))
 
     def count_many(self, *, hits: int, misses: int) -> None:

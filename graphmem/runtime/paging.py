@@ -1,4 +1,4 @@
-"""Pages of a list, and the cursors that lead from one to the next."""
+"""Pages of a list, and the cursors that link them."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ class Page(BaseModel, Generic[T]):
         return iter(self.items)
 
     def __len__(self) -> int:
-        """Return how many items this page has."""
+        """Return the number of items on this page."""
         return len(self.items)
 
 
 def take_page(found: Sequence[T], limit: int) -> tuple[list[T], T | None]:
-    """Return the first `limit` of what was found, and the last of these if more follow.
+    """Return the first `limit` items, and the last of these if more follow.
 
-    A list is read with one more than `limit`, so that no cursor leads to an empty page.
+    Read the list with one item more than `limit`, so that no cursor leads to an empty page.
     """
     kept = list(found[:limit])
     return kept, kept[-1] if len(found) > limit else None
 
 
 class Cursor(Generic[P]):
-    """The cursors of one list: positions of the type `P`, at which a page ended, as opaque text."""
+    """The cursors of one list: end positions of pages, of type `P`, as opaque text."""
 
     def __init__(self, position_type: Any) -> None:
         self._position: TypeAdapter[P] = TypeAdapter(position_type, config=ConfigDict(strict=True))
@@ -59,12 +59,12 @@ class Cursor(Generic[P]):
         return base64.urlsafe_b64encode(self._position.dump_json(position)).decode().rstrip("=")
 
     def make_page(self, found: Sequence[T], limit: int, position_of: Callable[[T], P]) -> Page[T]:
-        """Return a page of a list that was read with one more than `limit`."""
+        """Return a page of a list that was read with one item more than `limit`."""
         items, last = take_page(found, limit)
         return Page(items=items, next_cursor=None if last is None else self.encode(position_of(last)))
 
     def decode(self, cursor: str) -> P:
-        """Return the position that a cursor holds; raise InvalidInput when it is not a cursor of this list."""
+        """Return the position that a cursor holds; raise InvalidInput if it is not a cursor of this list."""
         try:
             return self._position.validate_json(base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)))
         except ValueError:  # not base64, not JSON or not a position
@@ -78,11 +78,11 @@ StoredInteger = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 TIME_CURSOR: Cursor[tuple[datetime, str]] = Cursor(tuple[Instant, StorableText])
-"""Cursors of lists that are sorted by time, then by id."""
+"""Cursors of lists sorted by time, then by id."""
 
 
 MAX_PAGE_SIZE = 200
-"""Most items of one page."""
+"""Maximum number of items per page."""
 
 
 PageLimit = Annotated[int, Field(ge=1, le=MAX_PAGE_SIZE)]

@@ -1,4 +1,4 @@
-"""Process-wide settings: for graphmem's own processes, and for a process that uses it as a library."""
+"""Process-wide settings: for graphmem's own processes, and for processes that use it as a library."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _is_own = False
 
 
 def is_own() -> bool:
-    """Return whether the process is one of graphmem's, which it may set up as it likes, and not that of a caller."""
+    """Return whether the process is graphmem's own, to be configured freely, rather than a caller's."""
     return _is_own
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run the coroutine that is all that a process of graphmem's own does, and return its result."""
+    """Run the main coroutine of one of graphmem's own processes, and return its result."""
     global _is_own
     _is_own = True
     if sys.platform == "win32":
@@ -38,20 +38,20 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 _COLLECTION_THRESHOLD = 10_000
-"""New objects between two collections: a search makes some thousands, of which hardly any is part of a cycle."""
+"""New objects between two collections: a search creates thousands, hardly any of them part of a cycle."""
 
 _MALLOC_ARENAS = 2
-"""Heaps of the C library that threads share; of the 16 that two cores get by default, each keeps some free memory."""
+"""C library heaps shared by threads; by default two cores get 16, each of which keeps some free memory."""
 
 _M_ARENA_MAX = -8
-"""The number that names the limit of these heaps in glibc."""
+"""glibc's number for the limit on these heaps."""
 
 
 def prepare_server() -> None:
     """Prepare a server process, before it imports the application and starts threads.
 
     Call it only in graphmem's own processes. No garbage is collected until `freeze_startup_objects`: imports create
-    half a million objects that stay, and collections in between take a fifth of the start.
+    half a million objects that stay, and collections in between take a fifth of the startup time.
     """
     gc.disable()
     if (libc := _glibc()) is not None:
@@ -61,15 +61,15 @@ def prepare_server() -> None:
 def freeze_startup_objects() -> None:
     """Collect garbage once, exclude the remaining objects from later collections, and return free memory.
 
-    Call it only in graphmem's own processes, because it affects every object of the process. Otherwise each full
-    collection traverses half a million objects of imported modules, for a tenth of a second. A further call handles
-    only objects created since the last one.
+    Call it only in graphmem's own processes, because it affects every object of the process. Without it, each full
+    collection traverses half a million objects of imported modules, for a tenth of a second. Repeated calls handle only
+    objects created since the last one.
     """
     gc.collect()
     gc.freeze()
     gc.enable()
     gc.set_threshold(_COLLECTION_THRESHOLD, *gc.get_threshold()[1:])
-    if (libc := _glibc()) is not None:  # it keeps what is freed
+    if (libc := _glibc()) is not None:  # it keeps freed memory
         libc.malloc_trim(0)
 
 
@@ -81,7 +81,7 @@ def _glibc() -> ctypes.CDLL | None:
 
 @contextmanager
 def environment_defaults(**values: str) -> Iterator[None]:
-    """Set variables that are not set, while a library that reads them is imported or opened; unset them after it."""
+    """Set unset environment variables during the block, for a library that reads them on import or opening."""
     added = {name: value for name, value in values.items() if name not in os.environ}
     os.environ.update(added)
     try:
@@ -92,14 +92,14 @@ def environment_defaults(**values: str) -> Iterator[None]:
 
 
 INLINE_CHARACTERS = 4_000
-"""Characters up to which text is read on the event loop: some milliseconds, less than a change of threads may wait."""
+"""Characters up to which text is read on the event loop: a few milliseconds, less than a thread switch may take."""
 
-# One thread: the interpreter runs one at a time, and with each further one the event loop would wait longer.
+# One thread: the interpreter runs one at a time, and each further thread would delay the event loop more.
 _THREAD = ThreadPoolExecutor(max_workers=1, thread_name_prefix="graphmem-text")
 
 
 async def read_text(characters: int, work: Callable[[], T]) -> T:
-    """Return the result of work that reads so many characters, in a thread when they are many."""
+    """Return the result of work that reads `characters` characters, using a thread if there are many."""
     if characters <= INLINE_CHARACTERS:
         return work()
     context = contextvars.copy_context()

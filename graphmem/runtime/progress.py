@@ -1,4 +1,4 @@
-"""Progress of long operations, and what a start waits for, reported while it waits."""
+"""Progress of long operations, and reports of what startup is waiting for."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 QUIET_SECONDS = 2.0
-"""Seconds that a start may wait before it says for what."""
+"""Seconds that startup may wait before it reports what it is waiting for."""
 
 REPEAT_SECONDS = 10.0
 """Seconds between two reports of the same wait or download."""
 
 
 class StartProgress:
-    """Reports what a start waits for: sentences to `write`, bytes downloaded and in total to `on_download`.
+    """Reports what startup is waiting for: sentences to `write`, bytes downloaded and in total to `on_download`.
 
-    Without `on_download` a download is reported in sentences; without either nothing is reported.
+    Without `on_download`, downloads are reported in sentences; without either, nothing is reported.
     """
 
     def __init__(self, write: Callable[[str], None] | None = None, on_download: DownloadProgress | None = None) -> None:
@@ -33,11 +33,11 @@ class StartProgress:
 
     @classmethod
     def on_standard_error(cls) -> Self:
-        """Return one that writes lines to standard error."""
+        """Return a StartProgress that writes lines to standard error."""
         return cls(lambda sentence: print(f"graphmem: {sentence}", file=sys.stderr, flush=True))
 
     def download(self, downloaded: int, total: int) -> None:
-        """Report the bytes downloaded so far and in total; a sentence at the start, the end, and now and then."""
+        """Report the bytes downloaded so far and in total; as sentences at the start, at the end, and at intervals."""
         if self._on_download is not None:
             self._on_download(downloaded, total)
         elif self._write is not None:
@@ -51,7 +51,7 @@ class StartProgress:
 
     @asynccontextmanager
     async def waiting_for(self, what: str, *, quiet_seconds: float = QUIET_SECONDS) -> AsyncIterator[None]:
-        """Report, while the block lasts, what it waits for: first after `quiet_seconds`, then now and then."""
+        """Report what the block waits for: first after `quiet_seconds`, then at intervals."""
         if self._write is None:
             yield
             return

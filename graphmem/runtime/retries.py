@@ -1,4 +1,4 @@
-"""The retry policy: how often something is tried, when again, and after which errors of a server."""
+"""The retry policy: how often to try, how long to pause, and which server errors to retry."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from tenacity import (
 )
 
 MAX_RETRY_AFTER_SECONDS = 30.0
-"""Longest pause between two tries; a server that asks for a longer one is not asked again."""
+"""Maximum seconds between attempts; if a server asks for more, the call is not retried."""
 
 DEFAULT_RETRY_AFTER_SECONDS = 30
-"""Seconds after which a call that failed for a transient reason may succeed, where the server names none."""
+"""Seconds after which a transiently failed call may succeed, if the server names no time."""
 
 _DAY_SECONDS = 86_400.0
 _TRANSIENT_STATUSES = {408, 409, 425, 429}
@@ -41,7 +41,7 @@ def is_transient(error: BaseException | None) -> bool:
         if error_code(error) in _PERMANENT_CODES:
             return False
         return status in _TRANSIENT_STATUSES or status >= 500
-    # The client libraries take half a second to import, which a command that meets no failure need not wait for.
+    # The client libraries take half a second to import; commands without a failure should not wait for that.
     from httpx import TransportError
     from openai import APIConnectionError
 
@@ -49,7 +49,7 @@ def is_transient(error: BaseException | None) -> bool:
 
 
 def status_of(error: BaseException | None) -> int | None:
-    """Return the HTTP status that a client library reports by an error, or None."""
+    """Return the HTTP status in a client library's error, or None."""
     status = getattr(error, "status_code", getattr(getattr(error, "response", None), "status_code", None))
     return status if isinstance(status, int) else None
 
@@ -58,7 +58,7 @@ def retry_after_seconds(error: BaseException | None) -> float | None:
     """Return the seconds of `Retry-After` (a number or an HTTP date), at most one day; None without that header."""
     headers = getattr(getattr(error, "response", None) or error, "headers", None)
     if not headers or not (value := headers.get("retry-after")):
-        # Where a provider says it in the body of its answer, the client library has read it.
+        # If a provider states it in the response body, the client library has parsed it.
         stated = getattr(error, "retry_after", None)
         return min(float(stated), _DAY_SECONDS) if isinstance(stated, int | float) else None
     try:
@@ -72,16 +72,16 @@ def retry_after_seconds(error: BaseException | None) -> float | None:
 
 
 def error_code(error: BaseException | None) -> str | None:
-    """Return the server's error code, where it is an identifier."""
+    """Return the server's error code if it is an identifier, else None."""
     code = getattr(error, "code", None) or getattr(error, "provider_error_code", None)
     return code if isinstance(code, str) and _CODE_PATTERN.fullmatch(code) else None
 
 
 class RetryPolicy:
-    """How often something is tried, each time for `timeout` seconds, and how long the pauses between are, in seconds.
+    """How often to try, for `timeout` seconds each, and how long to pause between attempts, in seconds.
 
-    The pauses are random, at first up to `backoff`, then up to twice as long each time. A longer one that an error asks
-    for by `Retry-After` is respected up to `MAX_RETRY_AFTER_SECONDS`.
+    Pauses are random, at first up to `backoff`, then up to twice as long each time. A longer `Retry-After` is respected
+    up to `MAX_RETRY_AFTER_SECONDS`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class RetryPolicy:
         work: Callable[[], Awaitable[T]],
         may_succeed_later: Callable[[BaseException], bool] = is_transient,
     ) -> T:
-        """Return the result of `work`, or raise its last error; `name` says in the log what is tried."""
+        """Return the result of `work`, or raise its last error; `name` identifies it in the log."""
 
         def should_retry(error: BaseException) -> bool:
             return may_succeed_later(error) and (retry_after_seconds(error) or 0) <= MAX_RETRY_AFTER_SECONDS

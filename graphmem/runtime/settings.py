@@ -1,4 +1,4 @@
-"""The settings of graphmem, from the environment, `.env` or files of secrets, and the extras that they require."""
+"""graphmem's settings, from the environment, `.env` or secret files, and the extras that they require."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECRET_VARIABLES = {
 
 
 class SecretFileSource(PydanticBaseSettingsSource):
-    """Reads the settings of `SECRET_VARIABLES` from files; an empty file is like no file."""
+    """Reads the settings of `SECRET_VARIABLES` from files; an empty file counts as missing."""
 
     def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
         """Return the value of a field, its name, and that it is not JSON."""
@@ -45,7 +45,7 @@ class SecretFileSource(PydanticBaseSettingsSource):
         return (_read_secret(f"{variable}_FILE", path) if path else None), field_name, False
 
     def __call__(self) -> dict[str, Any]:
-        """Return the values of all fields that have a file."""
+        """Return the values of all fields with a file."""
         fields = self.settings_cls.model_fields
         values = {name: self.get_field_value(fields[name], name)[0] for name in SECRET_VARIABLES}
         return {name: value for name, value in values.items() if value}
@@ -60,7 +60,7 @@ def _read_secret(variable: str, path: str) -> str:
 
 
 class GraphAddress(BaseModel):
-    """How one of several graphs is reached; its password may be in a file."""
+    """Connection settings of one of several graphs; its password may be in a file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -71,7 +71,7 @@ class GraphAddress(BaseModel):
     database: str = "neo4j"
 
     def read_password(self, name: str) -> str:
-        """Return the password; raise ConfigurationError for a file that cannot be read."""
+        """Return the password; raise ConfigurationError if its file cannot be read."""
         if self.password_file is not None:
             return _read_secret(f"password_file of {name!r} in GRAPHMEM_PLACEMENTS", str(self.password_file))
         return self.password.get_secret_value() if self.password else ""
@@ -87,8 +87,8 @@ HOME_GRAPH = "home"
 class ModelProvider:
     """A provider of language models.
 
-    `package` must be installed, with the extra of graphmem that is named `extra`, if any. `credentials` are the
-    environment variables of which one must be set, `address` the one that names the server.
+    `package` must be installed, with graphmem's extra `extra`, if any. One of the environment variables in
+    `credentials` must be set; `address` is the variable with the server's address.
     """
 
     name: str
@@ -99,7 +99,7 @@ class ModelProvider:
 
 
 OPENAI_COMPATIBLE = ModelProvider("openai", address="OPENAI_BASE_URL", credentials=("OPENAI_API_KEY",))
-"""The provider of models whose name has no provider: any server that speaks the OpenAI chat completions API."""
+"""Provider of models named without a provider: any server with the OpenAI chat completions API."""
 
 PROVIDERS = {
     provider.name: provider
@@ -113,11 +113,11 @@ PROVIDERS = {
         ModelProvider("mistral", "mistralai", "mistral", ("MISTRAL_API_KEY",)),
     )
 }
-"""The providers by the name that stands before the colon of `provider:model`."""
+"""The providers by name, as in `provider:model`."""
 
 
 def split_model_name(name: str) -> tuple[ModelProvider, str]:
-    """Return the provider of a model and its name there; a prefix that is no provider is part of the name."""
+    """Return a model's provider and its name there; a prefix that is not a provider is part of the name."""
     prefix, colon, rest = name.partition(":")
     provider = PROVIDERS.get(prefix)
     return (provider, rest) if colon and provider and rest else (OPENAI_COMPATIBLE, name)
@@ -129,7 +129,7 @@ def is_of_other_provider(name: str | None) -> bool:
 
 
 def lacks_credentials(provider: ModelProvider, environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether none of the variables with a key of the provider is set."""
+    """Return whether none of a provider's credential variables is set."""
     return bool(provider.credentials) and not any(environment.get(name) for name in provider.credentials)
 
 
@@ -137,7 +137,7 @@ def is_installed(provider: ModelProvider) -> bool:
     """Return whether the package of a provider is installed."""
     try:
         return find_spec(provider.package) is not None
-    except ModuleNotFoundError:  # the parent of a package with dots
+    except ModuleNotFoundError:  # raised if a dotted name's parent package is missing
         return False
 
 
@@ -483,7 +483,7 @@ class Settings(BaseSettings):
 
     @property
     def channel_weights(self) -> dict[str, float]:
-        """The weights of the channels of a search in the fusion of their rankings."""
+        """The weights of the search channels in rank fusion."""
         return {"semantic": self.semantic_weight, "keyword": self.keyword_weight, "graph": self.graph_weight}
 
     @property
@@ -493,7 +493,7 @@ class Settings(BaseSettings):
 
     @property
     def has_model(self) -> bool:
-        """Whether a language model is configured: by a key, by an address, or by the name of a provider."""
+        """Whether a language model is configured: by a key, an address, or a provider name."""
         by_name = is_of_other_provider(self.llm_model) or is_of_other_provider(self.llm_gate_model)
         return bool(self.openai_api_key or self.openai_base_url or by_name)
 
@@ -505,11 +505,11 @@ MODULES_BY_EXTRA = {
     "otel": ("opentelemetry.sdk",),
     "evaluate": ("matplotlib",),
 }
-"""The modules that each extra installs; those of models are listed in `llm.providers`."""
+"""The modules that each extra installs; those of model providers are listed in `PROVIDERS`."""
 
 
 def required_extras(settings: Settings) -> dict[str, str]:
-    """Return the extras that the settings require, each with the setting that does."""
+    """Return the extras that the settings require, each with the setting that requires it."""
     required = {}
     if settings.embedder == "sentence-transformers":
         required["sentence-transformers"] = "GRAPHMEM_EMBEDDER"
@@ -528,7 +528,7 @@ def missing_modules(extra: str) -> list[str]:
 
 
 def ensure_extras(settings: Settings) -> None:
-    """Raise ConfigurationError when the settings require an extra that is not installed."""
+    """Raise ConfigurationError if the settings require an extra that is not installed."""
     for extra, setting in required_extras(settings).items():
         if missing := missing_modules(extra):
             raise ConfigurationError(
@@ -539,5 +539,5 @@ def ensure_extras(settings: Settings) -> None:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a parent package
+    except ModuleNotFoundError:  # raised for a missing parent package
         return False

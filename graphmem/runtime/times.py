@@ -1,4 +1,4 @@
-"""Times: the clock, the bounds of both time axes, and how times are read and sent.
+"""Times: the clock, the bounds of both time axes, and parsing and formatting.
 
 Valid time says when a statement is true in the world, known time when graphmem believed it.
 """
@@ -12,16 +12,16 @@ from typing import Annotated, Final
 from pydantic import BeforeValidator, TypeAdapter, ValidationError, ValidationInfo
 
 MIN_TIME = datetime(1, 1, 1, tzinfo=UTC)
-"""Stored start of an interval that is open to the past."""
+"""Stored start of an interval without a start."""
 
 MAX_TIME = datetime(9999, 12, 31, tzinfo=UTC)
-"""Stored end of an interval that is open to the future."""
+"""Stored end of an interval without an end."""
 
 AS_OF_NOW = MAX_TIME - timedelta(days=1)
-"""A known time that only current beliefs include, however far the clocks of other machines are ahead."""
+"""A known time that only current beliefs include, even if other machines' clocks are ahead."""
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""The time from which seconds and microseconds are counted."""
+"""Origin of times in seconds and microseconds."""
 
 MICROSECOND = timedelta(microseconds=1)
 """The smallest step between two stored times."""
@@ -39,11 +39,11 @@ _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
 LOCAL_DATES: Final = "local_dates"
-"""Key of the validation context under which dates are read: callers in this machine's zone may give them."""
+"""Validation context key that allows dates, for callers in this machine's time zone."""
 
 
 def start_of_local_day(value: object) -> object:
-    """Return a date, also as ISO text, as its first moment in this machine's time zone; any other value as it is."""
+    """Return a date, or its ISO text, as the start of that day in this machine's time zone; other values unchanged."""
     try:
         day = date.fromisoformat(value.strip()) if isinstance(value, str) else value
     except ValueError:
@@ -82,11 +82,11 @@ def _parse_instant(value: object, info: ValidationInfo) -> datetime:
 Instant = Annotated[datetime, BeforeValidator(_parse_instant)]
 """A time in UTC, read from a time with an offset; naive times and numbers are rejected.
 
-A date is rejected, too, unless the validation context has `LOCAL_DATES`: then it is the start of that day here.
+A date is also rejected, unless the validation context has `LOCAL_DATES`: then it means the start of that local day.
 """
 
 ZonedDatetime = Annotated[datetime, BeforeValidator(_parse_zoned)]
-"""A time with the offset that the caller gave, from which the caller's local time follows."""
+"""A time with the caller's offset, which gives the caller's local time."""
 
 
 def interval_contains(start: datetime, end: datetime, instant: datetime) -> bool:
@@ -101,12 +101,12 @@ def to_epoch_pair(moment: datetime) -> list[int]:
 
 
 def to_micros(moment: datetime) -> int:
-    """Return a time as microseconds since 1970, as queries return times."""
+    """Return a time as microseconds since 1970, the format of times in query results."""
     return (moment - EPOCH) // MICROSECOND
 
 
 def from_micros(micros: int) -> datetime:
-    """Return the time that is so many microseconds after the start of 1970."""
+    """Return the time from microseconds since 1970."""
     return EPOCH + micros * MICROSECOND
 
 

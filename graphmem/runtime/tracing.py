@@ -1,6 +1,6 @@
-"""Spans for OpenTelemetry: operations with their duration and status, without user text.
+"""OpenTelemetry spans: operations with their duration and status, without user text.
 
-No global tracer provider is set, because libraries write queries and invalid input into their own spans.
+No global tracer provider is set, because libraries put queries and invalid input into their own spans.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _tracer: Tracer = NoOpTracer()
 
 
 def is_tracing_enabled(environment: Mapping[str, str] = os.environ) -> bool:
-    """Return whether the standard variables enable traces: an OTLP endpoint is set, and nothing disables them."""
+    """Return whether the standard variables enable traces: an OTLP endpoint is set and nothing disables them."""
     off = (
         environment.get("OTEL_SDK_DISABLED", "").lower() == "true" or environment.get("OTEL_TRACES_EXPORTER") == "none"
     )
@@ -28,9 +28,9 @@ def is_tracing_enabled(environment: Mapping[str, str] = os.environ) -> bool:
 
 @contextmanager
 def export_spans() -> Iterator[None]:
-    """Export spans over OTLP during the block, where the standard `OTEL_…` variables enable it.
+    """Export spans over OTLP during the block if the standard `OTEL_…` variables enable it.
 
-    Raises ConfigurationError when they do and the exporter is not installed.
+    Raises ConfigurationError if they do and the exporter is not installed.
     """
     global _tracer
     if not is_tracing_enabled():
@@ -65,7 +65,7 @@ def span(
     caller: Mapping[str, str] | None = None,
     **attributes: str | int | float,
 ) -> Iterator[Span]:
-    """Record the block as a span; a failed span has the class of the error alone, whose text may quote a message.
+    """Record the block as a span; a failed span has only the error's class, because its text may quote a message.
 
     `caller` are the headers of a request, which may name a parent span. In attribute names, `__` means a dot.
     """

@@ -1,4 +1,4 @@
-"""Invalid input as errors of graphmem, which name the fields and never quote the input."""
+"""Converts validation errors to graphmem's errors, which name the fields and never quote the input."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from graphmem.text.normalising import replace_surrogates
 
 
 class RequestBody(BaseModel):
-    """A request body or a part of one: unknown fields are refused, and null is the default where it means nothing."""
+    """A request body or part of one: unknown fields are rejected, and a meaningless null means the default."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +35,7 @@ class RequestBody(BaseModel):
 
 @cache
 def _fields_without_null(model: type[BaseModel]) -> frozenset[str]:
-    """Return the names of the optional fields of a model that cannot be null, as callers write them."""
+    """Return the names, as callers write them, of a model's optional fields that cannot be null."""
     fields = {
         name: field
         for name, field in model.model_fields.items()
@@ -45,16 +45,16 @@ def _fields_without_null(model: type[BaseModel]) -> frozenset[str]:
 
 
 MIN_SIMILARITY = 0.75
-"""Least similarity of two names, from 0 to 1, at which the one is taken for a typing error of the other."""
+"""Minimum similarity, from 0 to 1, at which one name counts as a misspelling of another."""
 
 MAX_LISTED_FIELDS = 12
-"""Most fields that a message lists when none is similar."""
+"""Maximum fields listed in a message if none is similar."""
 
 
 def describe_unknown_field(model: object, location: Sequence[str | int]) -> str:
-    """Return what is wrong with a field that a model, or a model inside it, does not have.
+    """Return a message about a field that neither a model nor a model inside it has.
 
-    `model` is a model or an annotation with models; `location` is the path of the field from there.
+    `model` is a model or an annotation with models; `location` is the field's path from there.
     """
     *parents, unknown = location
     models = _models_in(model)
@@ -71,7 +71,7 @@ def describe_unknown_field(model: object, location: Sequence[str | int]) -> str:
 
 
 def _models_at(models: Iterable[type[BaseModel]], part: str | int) -> list[type[BaseModel]]:
-    """Return the models of the field `part`; an index or the tag of a union stays at the same models."""
+    """Return the models of the field `part`; an index or union tag leaves the models unchanged."""
     found = [
         inner
         for model in models
@@ -83,7 +83,7 @@ def _models_at(models: Iterable[type[BaseModel]], part: str | int) -> list[type[
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:
-    """Return the models that an annotation holds, at any depth of lists, unions and `Annotated`."""
+    """Return the models in an annotation, at any depth of lists, unions and `Annotated`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for argument in get_args(annotation) for model in _models_in(argument)]
@@ -99,16 +99,16 @@ FieldError = dict[str, Any]
 """`{loc, msg}`: the path of a field in the input and what is wrong with it."""
 
 MAX_DESCRIBED_ERRORS = 5
-"""Most errors that one sentence names."""
+"""Maximum errors named in one sentence."""
 
 MAX_REPORTED_ERRORS = 20
-"""Most errors that are reported of one input."""
+"""Maximum errors reported for one input."""
 
 
 def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: object = None) -> list[FieldError]:
     """Return the first errors of a validation; `path` is the location of the input in the document.
 
-    With the `model` that was validated, the error of an unknown field says which field was probably meant.
+    With the validated `model`, an unknown field's error suggests the field that was probably meant.
     """
     return to_field_errors(error.errors(include_url=False, include_input=False), path, model)
 
@@ -116,13 +116,13 @@ def field_errors(error: ValidationError, path: Sequence[str | int] = (), model: 
 def to_field_errors(
     details: Iterable[Mapping[str, Any]], path: Sequence[str | int] = (), model: object = None
 ) -> list[FieldError]:
-    """Return the first error details of pydantic as field errors."""
+    """Return pydantic's first error details as field errors."""
     first = islice(details, MAX_REPORTED_ERRORS)
     return [{"loc": [*path, *_fields_in(detail["loc"])], "msg": _message(detail, model)} for detail in first]
 
 
 def count_errors(count: int) -> str:
-    """Return a sentence with the number of errors where not all are reported, or an empty text."""
+    """Return a sentence with the number of errors if not all are reported, else an empty text."""
     return f" The first {MAX_REPORTED_ERRORS} of {count} errors are listed." if count > MAX_REPORTED_ERRORS else ""
 
 
@@ -149,15 +149,15 @@ def invalid_input_from(
 
 
 def validate_arguments(model: type[M], data: object) -> M:
-    """Return the arguments of a call on this machine as a model, as `validate_input` does.
+    """Return the arguments of a local call as a model, as `validate_input` does.
 
-    A date means its first moment in this machine's time zone.
+    A date means the start of that day in this machine's time zone.
     """
     return validate_input(model, data, {LOCAL_DATES: True})
 
 
 def validate_input(model: type[M], data: object, context: Mapping[str, object] | None = None) -> M:
-    """Return data as a model; raise InvalidInput when it does not fit."""
+    """Return data as a model; raise InvalidInput if it does not fit."""
     try:
         return model.model_validate(dict(data) if isinstance(data, Mapping) else data, context=context)
     except ValidationError as error:
@@ -165,11 +165,11 @@ def validate_input(model: type[M], data: object, context: Mapping[str, object] |
 
 
 _CHOICE = re.compile(r"function-\w+\[.*|(?:dict|list|set|tuple)\[.*|constrained-\w+", re.DOTALL)
-"""How pydantic names a choice of a union within a location, in the terms of Python."""
+"""pydantic's name for a union member within a location, in Python terms."""
 
 
 def _fields_in(loc: Sequence[str | int]) -> list[str | int]:
-    """Return a location without the choices of unions that it went through."""
+    """Return a location without the union members in its path."""
     parts = [part for part in loc if isinstance(part, int) or not _CHOICE.fullmatch(part)]
     return parts[:-1] if len(parts) > 1 and parts[-1] in ("str", "int", "float", "bool") else parts
 
@@ -190,7 +190,7 @@ def _message(detail: Mapping[str, Any], model: object) -> str:
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
 DEFAULT_RETRY_AFTER_SECONDS = 5
-"""Seconds in the `Retry-After` of errors that may pass and name no time themselves."""
+"""Default `Retry-After`, in seconds, of transient errors without a time of their own."""
 
 _MAX_NAME_CHARS = 64
 
@@ -218,7 +218,7 @@ class Problem(BaseModel):
 
 
 def problem_type(title: str) -> str:
-    """Return the URN of the problems with a title."""
+    """Return the URN of problems with this title."""
     return "urn:graphmem:problem:" + re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
 
 
@@ -251,5 +251,5 @@ def problem_headers(error: GraphmemError) -> dict[str, str]:
 
 
 def _printable_location(parts: Iterable[str | int]) -> list[str | int]:
-    """Return a location whose names, which callers may have chosen, are cut short and encodable."""
+    """Return a location with its names, which callers may have chosen, cut short and encodable."""
     return [part if isinstance(part, int) else replace_surrogates(part[:_MAX_NAME_CHARS]) for part in parts]

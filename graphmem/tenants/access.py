@@ -1,4 +1,4 @@
-"""API keys and tokens: who holds them, what they permit and which users they give access to."""
+"""API keys and tokens: their holders, permissions and accessible users."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
 
 MAX_SHOWN_USERS = 3
-"""Users of a key that an error names."""
+"""Maximum number of a key's users named in an error."""
 
 
 def _check_user_ids(users: list[str]) -> list[str]:
@@ -69,11 +69,11 @@ class ApiKey(BaseModel):
     created_at: datetime
     tenant: str = Field("", exclude=True)
     is_local: bool = Field(False, exclude=True)
-    """Whether it stands for a caller on the machine, who may administer every tenant."""
+    """Whether it represents a local caller, who may administer every tenant."""
 
     @property
     def changes_as(self) -> StatedKind | None:
-        """The source of the caller's changes to memories; None for an admin, who may change any."""
+        """The source of the caller's changes to memories; None for an admin, who may change all memories."""
         return None if self.is_admin else self.source_kind
 
     @property
@@ -91,7 +91,7 @@ class ApiKey(BaseModel):
         return self.users is None or user_id in self.users
 
     def require_access(self, user_id: str) -> None:
-        """Raise Forbidden when the key has no access to a user, whether that user exists or not."""
+        """Raise Forbidden if the key has no access to a user, whether or not that user exists."""
         if self.can_access(user_id):
             return
         users = [repr(user) for user in self.users or ()]
@@ -104,7 +104,7 @@ class ApiKey(BaseModel):
         raise Forbidden(f"This key has no access to that user: it is bound to {bound or 'no user'}. {swapped}")
 
     def can_reach(self, space: str) -> bool:
-        """Return whether the key is bound to no spaces, or to this one: whether a member may use the space with it."""
+        """Return whether a member may use a space with the key: it is bound to this space or to none."""
         return self.spaces is None or space in self.spaces
 
 
@@ -118,17 +118,17 @@ KEY_PREFIX = "gm_"
 """The prefix of every API key."""
 
 KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
-"""An API key in a text."""
+"""Matches an API key in a text."""
 
 COMMAND_LINE = "cli"
-"""The actor of commands: the id of their key."""
+"""Actor of commands: the id of their key."""
 
 LIBRARY = "python"
-"""The actor of a program that uses graphmem in its own process and names no other."""
+"""Default actor of a program that uses graphmem in its own process."""
 
 
 def parse_bearer_token(authorization: str | None) -> str:
-    """Return the token of an `Authorization` header; raise Unauthenticated when it has none."""
+    """Return the token of an `Authorization` header; raise Unauthenticated if there is none."""
     scheme, _, token = (authorization or "").partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
         raise Unauthenticated("Send an API key as `Authorization: Bearer <key>`.")
@@ -136,12 +136,12 @@ def parse_bearer_token(authorization: str | None) -> str:
 
 
 def make_local_token(secret: str, tenant: str) -> str:
-    """Return the bearer token for a tenant; the secret is that of the server, which has no dot."""
+    """Return the bearer token for a tenant; `secret` is the server's, which contains no dot."""
     return f"{secret}.{tenant}"
 
 
 def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
-    """Return an admin key of the tenant that a token names, or None when its secret is another one."""
+    """Return an admin key of the tenant named in a token, or None if its secret does not match."""
     given, _, tenant = token.partition(".")
     if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), secret.encode()):
         return None
@@ -149,7 +149,7 @@ def authenticate_local_token(token: str, secret: str) -> ApiKey | None:
 
 
 def make_local_agent_key(actor: str, owner: Owner, source_kind: StatedKind = "user") -> ApiKey:
-    """Return the key of an agent on this machine that is bound to a user; what it saves counts as `source_kind`."""
+    """Return the key of a local agent that is bound to a user; its memories have the source `source_kind`."""
     return ApiKey(
         id=actor,
         name=actor,
@@ -162,9 +162,9 @@ def make_local_agent_key(actor: str, owner: Owner, source_kind: StatedKind = "us
 
 
 def make_local_key(actor: str, tenant: str) -> ApiKey:
-    """Return the admin key that a caller on this machine has; its id says who acts.
+    """Return the admin key of a local caller; its id is the actor.
 
-    Raises InvalidInput for a tenant that cannot be one.
+    Raises InvalidInput for an invalid tenant name.
     """
     return ApiKey(
         id=actor,

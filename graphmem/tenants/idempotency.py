@@ -1,4 +1,4 @@
-"""Idempotent requests: what identifies one, who executes it, and the first response to it."""
+"""Idempotent requests: their identity, which process executes them, and their first response."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.spaces import scope_of
 
 _DERIVED_IDS = uuid.UUID("5b0f4d0e-9a55-4d7c-8b0a-0d9a6a8a3f3e")
-"""Namespace of the ids that are derived from idempotent requests."""
+"""Namespace of ids derived from idempotent requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
     """A request with an idempotency key: its route, a fingerprint of its content and the owner of the data.
 
-    `contains_user_text` says whether the response may contain what users said, so that forgetting a user erases it.
+    `contains_user_text` says whether the response may contain user text, so that forgetting a user erases it.
     """
 
     owner: Owner
@@ -35,16 +35,16 @@ class IdempotentRequest:
     contains_user_text: bool = True
 
     def derive_id(self, name: str) -> str:
-        """Return the id of something that the request creates; every repetition of the request gets the same one."""
+        """Return the id of an object that the request creates; repetitions of the request get the same id."""
         parts = [self.owner.group_id, self.route, self.key, self.fingerprint, name]
         return str(uuid.uuid5(_DERIVED_IDS, json.dumps(parts)))
 
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """A response as it was sent; an encrypted body is encrypted for its caller, and an erased one is None.
+    """A response as sent; an encrypted body is encrypted for its caller, and an erased body is None.
 
-    `headers` are those of the answer itself, such as `ETag`, without what follows from the body.
+    `headers` are the response's own, such as `ETag`, without those derived from the body.
     """
 
     status: int
@@ -58,8 +58,8 @@ class StoredResponse:
 class IdempotencyClaim:
     """The result of claiming a request.
 
-    When `is_acquired`, the caller must execute the request and complete it with `token`. Otherwise `fingerprint` and
-    `answer` are those of the first request; `answer` is None while that one is still running.
+    If `is_acquired`, the caller must execute the request and complete it with `token`. Otherwise, `fingerprint` and
+    `answer` belong to the first request; `answer` is None while it is still running.
     """
 
     is_acquired: bool
@@ -71,7 +71,7 @@ class IdempotencyClaim:
 T = TypeVar("T")
 
 LEASE_DURATION = timedelta(seconds=30)
-"""Time after which a request that was not renewed may be claimed again; clocks of machines must differ by less."""
+"""Time after which an unrenewed request may be claimed again; machine clocks must differ by less."""
 
 
 class IdempotencyStore:
@@ -83,7 +83,7 @@ class IdempotencyStore:
         self._retention = timedelta(days=retention_days)
 
     async def claim(self, request: IdempotentRequest) -> IdempotencyClaim:
-        """Claim a request, or return the state of the one that claimed it; of several at once exactly one succeeds."""
+        """Claim a request, or return the state of the earlier one; of concurrent claims, exactly one succeeds."""
         now, token = self._clock(), str(uuid.uuid4())
         rows = await self._graph.execute_repeatable(
             "idempotency.claim",
@@ -108,7 +108,7 @@ class IdempotencyStore:
         )
 
     async def complete(self, request: IdempotentRequest, token: str, answer: StoredResponse) -> None:
-        """Store the response for every repetition."""
+        """Store the response for all repetitions."""
         await self._graph.execute_repeatable(
             "idempotency.complete",
             **_key_parameters(request),
@@ -121,19 +121,19 @@ class IdempotencyStore:
         )
 
     async def release(self, request: IdempotentRequest, token: str) -> None:
-        """Release a request that failed, so that its repetition is executed; what it wrote is not written again."""
+        """Release a failed request, so that a repetition is executed; completed writes are not repeated."""
         await self._graph.execute_repeatable("idempotency.release", **_key_parameters(request), token=token)
 
     async def delete_expired(self, tenant: str | None) -> int:
-        """Erase the requests of a tenant, or of all tenants, that are past their retention; return how many."""
+        """Erase expired requests of a tenant, or of all tenants; return their number."""
         oldest = self._clock() - self._retention
         rows = await self._graph.execute("idempotency.delete_expired", tenant=tenant, oldest=oldest)
         return int(rows[0]["erased"])
 
     async def erase_memory(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase the responses that contain the id of an erased memory, in the same transaction; return how many."""
+        """Erase the responses that contain an erased memory's id, in the same transaction; return their number."""
         needle = json.dumps(memory_id, ensure_ascii=False)
-        if owner.is_space:  # the responses are of its members
+        if owner.is_space:  # the responses belong to its members
             rows = await transaction.run("idempotency.clear_responses_of_tenant", tenant=owner.tenant, needle=needle)
         else:
             rows = await transaction.run(
@@ -145,7 +145,7 @@ class IdempotencyStore:
         return int(rows[0]["cleared"])
 
     async def erase_space(self, space: Owner) -> int:
-        """Erase the responses to members of a space that contain what is of the space; return how many."""
+        """Erase the responses to a space's members that contain data of the space; return their number."""
         needle = f'"space":{json.dumps(space.space, ensure_ascii=False)}'
         rows = await self._graph.execute("idempotency.clear_responses_of_tenant", tenant=space.tenant, needle=needle)
         return int(rows[0]["cleared"])
@@ -157,10 +157,10 @@ async def write_once(
     result_type: TypeAdapter[T],
     write: Callable[[], Awaitable[T]],
 ) -> T:
-    """Write in an open transaction and store the result in it; return the stored result if the request has written.
+    """Write in an open transaction and store the result with it; return the stored result if already written.
 
-    A request that fails after its transaction, or whose process ends, can thus be repeated without writing twice.
-    Without a request nothing is stored. Call it before anything is locked or written.
+    So a request that fails after its transaction, or whose process ends, can be repeated without writing twice. Without
+    a request, no result is stored. Call it before anything is locked or written.
     """
     if request is None:
         return await write()
@@ -174,7 +174,7 @@ async def write_once(
 
 
 async def find_result(graph: Graph, request: IdempotentRequest | None, result_type: TypeAdapter[T]) -> T | None:
-    """Return what an earlier try of a request has written with `write_once`; None for nothing, or without a request."""
+    """Return the result stored by an earlier attempt with `write_once`; None if there is none or no request."""
     rows = await graph.execute("idempotency.find_result", **_key_parameters(request)) if request else []
     return result_type.validate_json(rows[0]["result"]) if rows and rows[0]["result"] is not None else None
 

@@ -1,4 +1,4 @@
-"""API keys in the graph: creating, listing, revoking them, authenticating requests, and limits on how often."""
+"""API keys in the graph: creating, listing and revoking them, authenticating requests, and rate limits."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from graphmem.tenants.spaces import key_member
 
 
 class RateLimit:
-    """A limit for each name in a moving window; without a rate there is none.
+    """A limit per name in a moving window; without a rate, there is no limit.
 
-    `reason` begins the error: what has happened too often.
+    `reason` is the start of the error message: what happened too often.
     """
 
     def __init__(self, rate: RateLimitItem | None, reason: str, cache_url: str | None = None) -> None:
@@ -55,12 +55,12 @@ class RateLimit:
         self._limiter = MovingWindowRateLimiter(shared or MemoryStorage())
 
     async def check(self, *names: str) -> None:
-        """Raise RateLimited with the seconds to wait when the window is full; count nothing."""
+        """Raise RateLimited with the seconds to wait if the window is full, without counting."""
         if self._rate is not None and not await self._limiter.test(self._rate, *names):
             await self._refuse(self._rate, *names)
 
     async def hit(self, *names: str) -> None:
-        """Count once; raise RateLimited with the seconds to wait when the window is full."""
+        """Count once; raise RateLimited with the seconds to wait if the window is full."""
         if self._rate is not None and not await self._limiter.hit(self._rate, *names):
             await self._refuse(self._rate, *names)
 
@@ -87,10 +87,10 @@ def _key_from_row(row: Row) -> ApiKey:
 
 
 KEY_TTL_SECONDS = 2.0
-"""Seconds for which the result of a look-up is used."""
+"""Seconds for which a lookup result is used."""
 
 MAX_KEYS = 10_000
-"""Results that are kept, of valid and of unknown keys each; the least recently used is dropped first."""
+"""Maximum results kept, for valid and unknown keys each; the least recently used is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,9 +100,9 @@ class _LookUp:
 
 
 class KeyCache:
-    """Results of look-ups by the hash of the key.
+    """Lookup results by key hash.
 
-    Results that have expired are kept to distinguish keys that were valid from those that never were.
+    Expired results are kept to distinguish formerly valid keys from keys that never were.
     """
 
     def __init__(self) -> None:
@@ -111,11 +111,11 @@ class KeyCache:
         self._expired_before = 0.0
 
     def is_known(self, key_hash: str) -> bool:
-        """Return whether the last look-up of a hash found a valid key."""
+        """Return whether the last lookup of a hash found a valid key."""
         return key_hash in self._valid
 
     async def get(self, key_hash: str, look_up: Callable[[], Awaitable[ApiKey | None]]) -> ApiKey | None:
-        """Return the key of a hash, from memory or by `look_up`; None for an unknown one."""
+        """Return the key of a hash, from memory or with `look_up`; None if it is unknown."""
         cached = self._valid.get(key_hash) or self._unknown.get(key_hash)
         if cached and cached.time > max(self._expired_before, time.monotonic() - KEY_TTL_SECONDS):
             return cached.key
@@ -123,24 +123,24 @@ class KeyCache:
         key = await look_up()
         self._valid.pop(key_hash, None)
         self._unknown.pop(key_hash, None)
-        # The time before the query: a result that is older than a change must not outlive it.
+        # The time before the query, so that a result from before a change does not outlive it.
         found = self._valid if key else self._unknown
         found[key_hash] = _LookUp(key, started)
         return key
 
     def last_valid(self, key_hash: str, max_age: float) -> ApiKey | None:
-        """Return the key that the last look-up of a hash found, unless that is more than `max_age` seconds ago."""
+        """Return the key that the last lookup of a hash found, unless it is older than `max_age` seconds."""
         cached = self._valid.get(key_hash)
         is_usable = cached and cached.time > max(self._expired_before, time.monotonic() - max_age)
         return cached.key if cached and is_usable else None
 
     def clear(self) -> None:
-        """Use no result of a look-up that has started before now."""
+        """Ignore all results of lookups that started before now."""
         self._expired_before = time.monotonic()
 
 
 _IPV6_PREFIX = 64
-"""Bits of an IPv6 address that identify a client, who may use all addresses with this prefix."""
+"""Bits of an IPv6 address that identify a client, which may use all addresses with this prefix."""
 
 
 def _client_key(address: str) -> str:
@@ -161,7 +161,7 @@ FIRST_KEY = ApiKey(
     created_at=MIN_TIME,
     tenant=DEFAULT_TENANT,
 )
-"""The admin key from the setting of its name, which is not stored."""
+"""The admin key from the setting that it is named after; not stored."""
 
 
 def hash_key(secret: str) -> str:
@@ -170,9 +170,9 @@ def hash_key(secret: str) -> str:
 
 
 class KeyService:
-    """Operations on the API keys of all tenants. The graph holds the SHA-256 of a key in hex, never the key.
+    """Operations on the API keys of all tenants. The graph stores a key's SHA-256 in hex, never the key.
 
-    Keys are in the home graph, the spaces that they are members of in the graph of their tenant.
+    Keys are in the home graph; spaces with keys as members are in their tenant's graph.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class KeyService:
         )
 
     async def check_first_key(self) -> None:
-        """Raise ConfigurationError when the first admin key is known as a key with fewer rights."""
+        """Raise ConfigurationError if the first admin key is already stored as a key with fewer rights."""
         known = await self._find_by_hash(self._first_key_hash) if self._first_key_hash else None
         if known is None or (known.is_admin and known.tenant == DEFAULT_TENANT):
             return
@@ -207,11 +207,12 @@ class KeyService:
         )
 
     async def authenticate(self, secret: str, client: str = "", *, outage_seconds: float = 0.0) -> ApiKey:
-        """Return the key of a secret that a client, named by its address, has sent.
+        """Return the key of a secret sent by a client, which is identified by its address.
 
-        A key that another process revokes is accepted for up to `KEY_TTL_SECONDS` more; while the database is
-        unavailable, one that was valid less than `outage_seconds` ago is accepted. Raises Unauthenticated for an
-        invalid key, and RateLimited for a client that sends many; keys that have been valid before are never throttled.
+        A key revoked by another process is accepted for up to `KEY_TTL_SECONDS` more; while the database is
+        unavailable, a key that was valid less than `outage_seconds` ago is accepted. Raises Unauthenticated for an
+        invalid key, and RateLimited for a client that sends many of them; keys that have been valid before are never
+        throttled.
         """
         key_hash = hash_key(secret)
         if self._first_key_hash is not None and hmac.compare_digest(key_hash, self._first_key_hash):
@@ -230,7 +231,7 @@ class KeyService:
         return key
 
     async def create(self, tenant: str, request: ApiKeyIn) -> CreatedApiKey:
-        """Create a key of a tenant; its secret is returned here only."""
+        """Create a key for a tenant; its secret is returned only here."""
         secret = f"{KEY_PREFIX}{secrets.token_urlsafe(32)}"
         key = ApiKey(
             id=str(uuid.uuid4()),
@@ -248,12 +249,12 @@ class KeyService:
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
     async def list(self, tenant: str) -> list[ApiKey]:
-        """Return the keys of a tenant without their secrets, oldest first; the first admin key is one of them."""
+        """Return a tenant's keys without their secrets, oldest first, including the first admin key."""
         first = [FIRST_KEY] if self._first_key_hash and tenant == DEFAULT_TENANT else []
         return [*first, *map(_key_from_row, await self._home.fetch("keys.list_keys", tenant=tenant))]
 
     async def forget_user(self, owner: Owner, now: datetime) -> int:
-        """Remove a user from the keys that name them, at once; revoke those that name nobody else; return how many."""
+        """Remove a user from the keys that name them, at once; revoke keys that name nobody else; return the count."""
         rows = await self._home.execute("keys.forget_user", tenant=owner.tenant, user_id=owner.user_id, now=now)
         for row in rows:
             if row["is_revoked"]:
@@ -262,9 +263,9 @@ class KeyService:
         return len(rows)
 
     async def revoke(self, tenant: str, key_id: str) -> None:
-        """Revoke a key at once; raise NotFound for one that is unknown, revoked already or of another tenant.
+        """Revoke a key at once; raise NotFound if it is unknown, already revoked or another tenant's.
 
-        Raises Conflict for the first admin key, which the server's settings hold.
+        Raises Conflict for the first admin key, which is set in the server's settings.
         """
         if self._first_key_hash and key_id == FIRST_KEY.id:
             raise Conflict("This key is the server's GRAPHMEM_ADMIN_KEY: unset that and start the server again.")
@@ -276,6 +277,6 @@ class KeyService:
             raise NotFound("There is no such key.")
 
     async def _find_by_hash(self, key_hash: str) -> ApiKey | None:
-        """Return the key of a hash, or None when it is unknown or revoked."""
+        """Return the key of a hash, or None if it is unknown or revoked."""
         rows = await self._home.fetch("keys.find_by_hash", hash=key_hash)
         return _key_from_row(rows[0]) if rows else None

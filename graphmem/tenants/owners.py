@@ -1,4 +1,4 @@
-"""Tenants and users: which memories belong to whom, and what a tenant wants remembered."""
+"""Tenants and users: the owners of memories, and a tenant's instructions."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from graphmem.runtime.paging import PageQuery
 from graphmem.runtime.validation import RequestBody
 
 DEFAULT_TENANT = "default"
-"""The tenant of callers that name none."""
+"""Tenant of callers that name none."""
 
 MAX_USER_ID_LENGTH = 255
 """Longest user id, in characters."""
 
 GLOBAL_SUBJECT_NAME = "everyone"
-"""Name of the entity that a global memory is about when it names no subject."""
+"""Name of the default subject of a global memory."""
 
 SPACE_PREFIX = " "
-"""The prefix of a space's user id: no user's id begins with white space."""
+"""Prefix of a space's user id; no user id begins with white space."""
 
 _TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 
@@ -35,8 +35,8 @@ _TENANT_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 class Owner:
     """A user of a tenant; with an empty `user_id`, the tenant itself, which owns the global memories.
 
-    A space of the tenant is one too: its `user_id` is its id after `SPACE_PREFIX`, which only `of_space` and ids that
-    were stored make. Raises InvalidInput when the tenant or the id has characters that are not allowed.
+    A space of the tenant is also an owner: its `user_id` is `SPACE_PREFIX` and its id, a form that only `of_space` and
+    stored ids produce. Raises InvalidInput if the tenant or the id has forbidden characters.
     """
 
     tenant: str
@@ -53,16 +53,16 @@ class Owner:
             own_id.encode()
         except UnicodeEncodeError as error:
             raise InvalidInput(f"A {kind} id must be text that UTF-8 can encode.") from error
-        try:  # it is also the name of the entity that stands for the owner
+        try:  # it is also the name of the owner's self entity
             check_normalised_length(own_id, MAX_USER_ID_LENGTH)
         except ValueError as error:
             raise InvalidInput(f"A {kind} id {error}.") from None
 
     @classmethod
     def of_space(cls, tenant: str, space: str) -> Owner:
-        """Return a space of a tenant as an owner of memories; raise InvalidInput for an id that is empty or unusable.
+        """Return a space of a tenant as an owner of memories; raise InvalidInput for an empty or invalid id.
 
-        Whether a caller may use it is for `tenants.rights` to say.
+        `tenants.rights` decides whether a caller may use it.
         """
         if not space.strip():
             raise InvalidInput("The id of a space must not be empty.")
@@ -70,13 +70,13 @@ class Owner:
 
     @classmethod
     def from_stored(cls, tenant: str, user_id: str) -> Owner:
-        """Return the owner whose `user_id` graphmem has stored, a user or a space."""
+        """Return the owner with a stored `user_id`, a user or a space."""
         return cls(tenant, user_id, is_space=user_id.startswith(SPACE_PREFIX))
 
     @classmethod
     @lru_cache(maxsize=4096)
     def from_group_id(cls, group_id: str) -> Owner:
-        """Return the owner that a `group_id` names."""
+        """Return the owner with a `group_id`."""
         tenant, _, user_id = group_id.partition(":")
         return cls.from_stored(tenant, user_id)
 
@@ -91,32 +91,32 @@ class Owner:
         return None if self.is_space else self.user_id or None
 
     def author_in(self, group: Owner) -> str | None:
-        """Return the id of this user as the author of what they write to a space; None where it is the user's own."""
+        """Return this user's id as the author of writes to a space; None for the user's own memory."""
         return self.user_id if group.is_space else None
 
     @property
     def group_id(self) -> str:
-        """The `group_id` of every node and edge that this owner has in the graph."""
+        """The `group_id` of all of this owner's nodes and edges in the graph."""
         return f"{self.tenant}:{self.user_id}"
 
     @property
     def group_key(self) -> str:
-        """The `group_id` as one token for full-text indexes, whatever characters it holds."""
+        """The `group_id` as one token for full-text indexes, regardless of its characters."""
         return group_key(self.group_id)
 
     @property
     def entity_name(self) -> str:
-        """The name of the entity that the owner's memories are about when they name no subject."""
+        """The name of the default subject of the owner's memories."""
         return self.space or self.user_id or GLOBAL_SUBJECT_NAME
 
     @property
     def tenant_global(self) -> Owner:
-        """The owner of the memories that every user of the tenant reads."""
+        """The owner of the memories shared with every user of the tenant."""
         return Owner(self.tenant, "")
 
 
 def make_owner(tenant: str, user_id: str) -> Owner:
-    """Return the owner for a user id that a caller gave; raise InvalidInput for an unusable one."""
+    """Return the owner for a caller's user id; raise InvalidInput if the id is invalid."""
     if not user_id.strip():
         raise InvalidInput("A user id must not be empty.")
     try:
@@ -132,31 +132,31 @@ def group_key(group_id: str) -> str:
 
 
 def message_key(group_id: str, message_id: str) -> str:
-    """Return the key of a message, which tells messages of several groups apart, as the fragment of its name does.
+    """Return a message's key, which is unique across groups, like the Cypher fragment of that name.
 
-    It is the id, in a space with the group before it, because ids are unique in a group only.
+    It is the message id, prefixed with the group in a space, because ids are only unique within a group.
     """
     return f"{group_id}\0{message_id}" if Owner.from_group_id(group_id).is_space else message_id
 
 
 def split_message_key(key: str) -> tuple[str, str]:
-    """Return the group id of a space, empty for other messages, and the id of the message."""
+    """Return the space's group id, empty outside spaces, and the message id."""
     group_id, _, message_id = key.rpartition("\0")
     return group_id, message_id
 
 
 MessageName = tuple[str | None, str]
-"""The space of a message, None for one that is in no space, and its id."""
+"""A message's space, None outside spaces, and its id."""
 
 
 def message_name(key: str) -> MessageName:
-    """Return the name of the message that has a key."""
+    """Return the name of the message with a key."""
     group_id, message_id = split_message_key(key)
     return (Owner.from_group_id(group_id).space if group_id else None), message_id
 
 
 def message_ids_of(keys: Iterable[str]) -> list[str]:
-    """Return the ids of messages, each once; several keys may have the same one."""
+    """Return the distinct message ids of keys; several keys may have the same id."""
     return list(dict.fromkeys(split_message_key(key)[1] for key in keys))
 
 
@@ -177,7 +177,7 @@ class UserListQuery(PageQuery):
 
 
 MAX_INSTRUCTIONS_LENGTH = 2000
-"""Characters of a tenant's instructions at most; every prompt of extraction and consolidation shows them."""
+"""Maximum characters of a tenant's instructions, which every extraction and consolidation prompt includes."""
 
 
 class InstructionsIn(RequestBody):

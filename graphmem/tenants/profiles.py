@@ -1,4 +1,4 @@
-"""Product profiles: what one product adds to a general assistant's memory, as data in `profiles/*.toml`."""
+"""Product profiles: additions of one product to a general assistant's memory, as data in `profiles/*.toml`."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class PatternType(StrEnum):
 
 
 GENERAL_PROFILE = "general"
-"""The profile of a tenant that the setting does not name; every other profile starts from its fields."""
+"""Profile of tenants without a configured one; every other profile starts from its fields."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[^\W\d_])|\n+")
 _MAX_SENTENCE = 400
-"""Characters of a sentence that are read at once, so that the patterns take a time linear in the length of a text."""
+"""Maximum characters of a sentence read at once, so that the patterns take time linear in the text length."""
 
 _FOLDER = files("graphmem.tenants") / "profiles"
 _PLACEHOLDER = re.compile(r"\{\{([a-z_]+)\}\}")
@@ -45,9 +45,9 @@ class _ProfilePart(BaseModel):
 class ConcernRule(_ProfilePart):
     """A topic that a user keeps asking about, counted for each category.
 
-    A message counts when its intent contains `topic` and it names the category as the entity `entity`. A reply that
+    A message counts if its intent contains `topic` and it names the category as the entity `entity`. A reply that
     contains `topic` gets `example`. In the texts, `{name}` stands for the category. In `example`, `{average}` stands
-    for `average` where messages name amounts as the entity `amount_entity`; `{amount}` in it is the mean of those.
+    for `average` if messages name amounts as the entity `amount_entity`; `{amount}` in it is their mean.
     """
 
     pattern_type: PatternType
@@ -63,7 +63,7 @@ class ConcernRule(_ProfilePart):
 
 
 class ContinuityPhrase(_ProfilePart):
-    """A phrase that a reply ties to the conversation when a recent question had this intent."""
+    """A phrase that ties a reply to the conversation if a recent question had this intent."""
 
     intent: str
     phrase: str
@@ -71,10 +71,9 @@ class ContinuityPhrase(_ProfilePart):
 
 
 class TemporaryStateRules(_ProfilePart):
-    """Patterns of sentences that state a condition of the moment; a sentence that matches `lasting` is no such state.
+    """Patterns of sentences that state a temporary condition, unless they match `lasting`.
 
-    A sentence without a match of `needed` is no such sentence. `{{name}}` in a pattern stands for the word list or part
-    of that name.
+    A sentence must also match `needed`. `{{name}}` in a pattern stands for the word list or part of that name.
     """
 
     needed: str
@@ -84,18 +83,18 @@ class TemporaryStateRules(_ProfilePart):
     words: Mapping[str, WordsByLanguage]
 
     def are_met_by(self, text: str) -> bool:
-        """Return whether a sentence of the text states a condition of the moment and nothing lasting."""
+        """Return whether a sentence of the text states a temporary condition and nothing lasting."""
         return self.check(text)
 
     def remove_from(self, text: str) -> str:
-        """Return a text without its sentences that state a condition of the moment."""
+        """Return a text without its sentences that state a temporary condition."""
         if not self.check(text):
             return text
         return " ".join(sentence for sentence in _SENTENCE_END.split(text) if not self.check(sentence)).strip()
 
     @cached_property
     def check(self) -> Callable[[str], bool]:
-        """What `are_met_by` calls: the patterns compiled, with the results of the sentences read last."""
+        """The function behind `are_met_by`: the compiled patterns, with a cache of recent sentences' results."""
         needed, lasting = self._compile(self.needed), self._compile(self.lasting)
         temporary = [self._compile(pattern) for pattern in self.patterns]
 
@@ -127,7 +126,7 @@ def _split_sentences(text: str) -> Iterator[str]:
 
 
 class ProductRules(_ProfilePart):
-    """What a product derives from conversations in addition to a general assistant."""
+    """Rules by which a product derives more from conversations than a general assistant."""
 
     name: str
     topic_tags: frozenset[str] = Field(frozenset(), description="The tags that label a session; none: any tag does.")
@@ -137,18 +136,16 @@ class ProductRules(_ProfilePart):
     glossary: Mapping[str, str] = Field({}, description="Terms explained to users who want simple words.")
     goal_words: WordsByLanguage = Field(description="Words that show that a reply is about a goal.")
     amount_contexts: Mapping[str, WordsByLanguage] = Field(
-        {}, description="What an amount of money may be about, by the words near it."
+        {}, description="Possible subjects of an amount of money, by the words near it."
     )
     known_domains: tuple[str, ...] = Field(
-        (), description="Domains that a question may clearly belong to, beside those of the user's memories."
+        (), description="Domains that a question may clearly belong to, besides those of the user's memories."
     )
     leisure: tuple[str, ...] = Field(
-        (), description="What somebody speaks of who may like a remark about a person or a pet."
+        (), description="Topics after which a remark about a person or a pet may be welcome."
     )
     temporary_states: TemporaryStateRules
-    momentary_states: TemporaryStateRules = Field(
-        description="Conditions of the moment that nobody saves, but that a feeling may be."
-    )
+    momentary_states: TemporaryStateRules = Field(description="Temporary conditions that are saved only as feelings.")
 
     @cached_property
     def goal_pattern(self) -> re.Pattern[str]:
@@ -157,11 +154,11 @@ class ProductRules(_ProfilePart):
 
     @cached_property
     def amount_context_patterns(self) -> list[tuple[str, re.Pattern[str]]]:
-        """Subjects of an amount, each with a pattern for its words."""
+        """Possible subjects of an amount, each with a pattern for its words."""
         return [(name, compile_words(all_words(words))) for name, words in self.amount_contexts.items()]
 
     def session_tags(self, tags: Iterable[str]) -> list[str]:
-        """Return the tags of memories that label their session: those of the profile, or any that no product owns."""
+        """Return the memory tags that label their session: the profile's tags, or all tags that no product owns."""
         unique = dict.fromkeys(tags)
         if self.topic_tags:
             return [tag for tag in unique if tag in self.topic_tags]
@@ -169,14 +166,14 @@ class ProductRules(_ProfilePart):
 
 
 OTHER_TOPIC = "OTHER"
-"""The topic tag of what fits no other one."""
+"""Topic tag of everything that fits no other tag."""
 
 
 class TenantProfiles:
     """The profile of each tenant: one for everybody (`finance`), others for single tenants (`acme:finance`)."""
 
     def __init__(self, entries: Iterable[str] = ()) -> None:
-        """Read the setting; an unknown profile or a second one for the same tenant is a `ConfigurationError`."""
+        """Parse the setting; raise ConfigurationError for an unknown profile or a second one for a tenant."""
         self._names: dict[str, str] = {}
         for entry in entries:
             tenant, _, name = entry.strip().rpartition(":")
@@ -193,7 +190,7 @@ class TenantProfiles:
             self._names[tenant] = name
 
     def for_tenant(self, tenant: str) -> ProductRules:
-        """Return the tenant's own profile, else the one for everybody, else `general`."""
+        """Return the tenant's own profile, else the one for all tenants, else `general`."""
         return load_profile(self._names.get(tenant) or self._names.get("") or GENERAL_PROFILE)
 
 
@@ -205,7 +202,7 @@ def profile_names() -> tuple[str, ...]:
 
 @cache
 def load_profile(name: str) -> ProductRules:
-    """Return a profile: the fields of `general`, replaced by those its own file sets."""
+    """Return a profile: the fields of `general`, overridden by those in its own file."""
     return ProductRules.model_validate({**_read(GENERAL_PROFILE), **_read(name), "name": name})
 
 

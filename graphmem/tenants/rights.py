@@ -1,4 +1,4 @@
-"""Rights: which memories a caller reads and writes. No other module says which groups a request may use."""
+"""Rights: which memories a caller reads and writes. Only this module decides which groups a request may use."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ from graphmem.tenants.spaces import (
 )
 
 WAIT_SECONDS = 0.05
-"""Seconds for which a read waits until a transaction of another process is applied, which takes milliseconds.
+"""Seconds that a read waits for another process's transaction to be applied, which takes milliseconds.
 
-The lock that shows it may meanwhile be that of the next one, which takes as long as its writer.
+Meanwhile, the next writer may hold the lock that shows it, for as long as its transaction takes.
 """
 
 log = structlog.get_logger(__name__)
 
 
 class Rights:
-    """Says which memories a caller reads and writes, from the key, the user and the memberships of both.
+    """Determines which memories a caller reads and writes, from the key, the user and the memberships of both.
 
-    Memberships are read anew for each request, in the query that reads the states of the groups, so that the end of one
-    takes effect with the next request in every process.
+    Memberships are read again for each request, in the query that reads the group states, so that ending one takes
+    effect with the next request in every process.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -49,10 +49,10 @@ class Rights:
         self._applied_states = AppliedStates(graph)
 
     async def read_scope(self, owner: Owner, caller: ApiKey | None, spaces: SpaceSelection = "all") -> ReadScope:
-        """Return what a caller reads on behalf of a user, with the states of the groups.
+        """Return the scope that a caller reads on behalf of a user, with the group states.
 
         A space is read if the user or the key is a member, and the key is not bound to others. Raises NotFound for a
-        space by its id that is not read.
+        space id that the caller may not read.
         """
         chosen = None if isinstance(spaces, str) else [Owner.of_space(owner.tenant, space) for space in spaces]
         members = [user_member(owner)]
@@ -74,19 +74,19 @@ class Rights:
         return scope
 
     async def get_state(self, reader: Reader) -> ReadScope:
-        """Return a reader's scope with the states of its groups; those of a scope that has some are as old as it is."""
+        """Return a reader's scope with its group states; existing states of a scope are kept, however old."""
         scope = scope_of(reader)
         if scope.states is not None:
             return scope
-        # Those of spaces come with their members only: a scope that holds spaces has its states.
+        # States of spaces are only read with their members: a scope with spaces already has its states.
         return replace(scope, states=await self._get_states(scope.owner, [], None))
 
     async def find_group(
         self, owner: Owner, caller: ApiKey | None, space: str | None, needed: SpaceRole = SpaceRole.READER
     ) -> Owner:
-        """Return whose memory a request of a user is about: the user's own, or that of a space.
+        """Return the owner of the memory that a user's request addresses: the user or a space.
 
-        Raises NotFound for a space to which the caller has no right, and Forbidden where the role is not enough.
+        Raises NotFound for a space that the caller may not access, and Forbidden if the role is insufficient.
         """
         return owner if space is None else (await self.find_groups(owner, caller, [space], needed))[space]
 
@@ -117,25 +117,25 @@ class Rights:
 
 
 def _allowed_spaces(owner: Owner, caller: ApiKey | None, chosen: list[Owner] | None) -> list[str] | None:
-    """Return the group ids of the spaces that may be read if the caller has a role in them; None: all."""
+    """Return the group ids of spaces that may be read if the caller has a role in them; None means all."""
     bound = None if caller is None or caller.spaces is None else set(caller.spaces)
     if chosen is not None:
         return [space.group_id for space in chosen if bound is None or space.space in bound]
     return None if bound is None else [Owner.of_space(owner.tenant, space).group_id for space in sorted(bound)]
 
 
-# Whether caches may hold what is read for a revision, whose transaction may not be applied yet
+# Whether caches may store data for a revision whose transaction may not be applied yet
 
 
 class AppliedStates:
-    """Finds out whether the latest transactions of groups are applied in full (`neo4j.applied`)."""
+    """Finds out whether the latest transactions of groups are fully applied (`neo4j.applied`)."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
         self._waits: dict[str, asyncio.Task[None]] = {}
 
     async def mark_pending(self, states: Sequence[GroupState]) -> tuple[GroupState, ...]:
-        """Return the states, marked as pending if not applied yet; wait a moment for writes of other processes."""
+        """Return the states, marked as pending if not applied yet; wait briefly for other processes' writes."""
         unknown = [state for state in states if not self._is_applied(state)]
         if unknown:
             await asyncio.wait([self._wait_for_writer(state.group_id) for state in unknown], timeout=WAIT_SECONDS)
@@ -152,9 +152,9 @@ class AppliedStates:
         return self._graph.applied.include(state.group_id, state.life, state.revision)
 
     def _wait_for_writer(self, group_id: str) -> asyncio.Task[None]:
-        """Wait in the background, for as long as it takes; the next reads find what has come of it."""
+        """Wait in the background for as long as it takes; later reads use the result."""
         if group_id not in self._waits:
-            # Not in the context of a request, whose limits end with it.
+            # Not in a request's context, whose limits end with the request.
             wait = asyncio.create_task(self._find_out(Owner.from_group_id(group_id)), context=Context())
             self._waits[group_id] = wait
             wait.add_done_callback(lambda _: self._waits.pop(group_id))
@@ -166,12 +166,12 @@ class AppliedStates:
             await wait_for_writer(self._graph, owner)
         except Unavailable as error:
             log.info("whether a write is applied is not known yet", reason=error.detail)
-        except Exception:  # nobody awaits the result, and without it caches are passed by
+        except Exception:  # nobody awaits the result, and without it caches are bypassed
             log.exception("whether a write is applied could not be found out")
 
 
 async def wait_for_writer(graph: Graph, owner: Owner) -> None:
-    """Wait until the transaction that holds the lock of a user is applied in full."""
+    """Wait until the transaction that holds a user's lock is fully applied."""
 
     async def work(transaction: Transaction) -> None:
         for row in await transaction.run("users.wait_for_writer", group_id=owner.group_id):

@@ -1,4 +1,4 @@
-"""Spaces in the graph, and the operations on them and on their members."""
+"""Spaces in the graph, and operations on spaces and their members."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from graphmem.tenants.trust import Effect, StatedKind
 
 
 class SpaceStore:
-    """The spaces of all tenants. A space is the node of its group, as a user is, so that writes lock it.
+    """The spaces of all tenants. Like a user, a space is the node of its group, so that writes lock it.
 
-    `home` is the graph that holds the keys, if it is another one.
+    `home` is the graph that holds the keys, if it is a different one.
     """
 
     def __init__(self, graph: Graph, home: Graph | None = None) -> None:
@@ -38,20 +38,20 @@ class SpaceStore:
         self._home = home or graph
 
     async def find(self, owner: Owner) -> Space | None:
-        """Return a space; None for one that does not exist or is being deleted."""
+        """Return a space; None if it does not exist or is being deleted."""
         rows = await self._graph.fetch("spaces.list_spaces", group_ids=[owner.group_id])
         return _space_from_row(rows[0]) if rows else None
 
     async def list_spaces(self, tenant: str) -> list[Space]:
-        """Return the spaces of a tenant by their ids."""
+        """Return the spaces of a tenant, sorted by id."""
         return [_space_from_row(row) for row in await self._graph.fetch("spaces.list_all", tenant=tenant)]
 
     async def exists_key(self, tenant: str, key_id: str) -> bool:
-        """Return whether a tenant has a key that is not revoked."""
+        """Return whether a tenant has an unrevoked key with this id."""
         return any(row["key"]["id"] == key_id for row in await self._home.fetch("keys.list_keys", tenant=tenant))
 
     async def put(self, owner: Owner, space: SpaceIn, now: datetime, kind: StatedKind = "user") -> None:
-        """Create a space or change it on behalf of a source; raise UserBeingForgotten for one that is being deleted."""
+        """Create or change a space on behalf of a source; raise UserBeingForgotten if it is being deleted."""
 
         async def work(transaction: Transaction) -> None:
             rows = await transaction.run(
@@ -111,9 +111,9 @@ def _space_from_row(row: Row) -> Space:
 class SpaceService:
     """Creates, changes and lists spaces, on behalf of a key.
 
-    A key has in a space the highest role among its own and those of the users that it gives access to; an admin's is
-    an owner's. Without one, the space is not found. A key that is trusted less than who made a space changes it only
-    where it is an owner itself.
+    A key's role in a space is the highest among its own and those of the users it gives access to; an admin's role is
+    owner. Without a role, the space is not found. A key that is less trusted than the source of a space can only change
+    it if the key itself is an owner.
     """
 
     def __init__(self, store: SpaceStore, trust: TrustService, policy: SecretPolicy, clock: Clock) -> None:
@@ -123,11 +123,10 @@ class SpaceService:
         self._clock = clock
 
     async def put(self, caller: ApiKey, space: str, request: SpaceIn) -> tuple[Space, bool]:
-        """Create a space or change it; return it, and whether it is new.
+        """Create or change a space; return it, and whether it is new.
 
-        Raises NotFound for a space without a right to it, Forbidden for one whose owner the caller is not and for a
-        member whom the caller may not add, InvalidInput for a secret, for an unknown key and where the caller would not
-        be an owner.
+        Raises NotFound if the caller has no role in the space, Forbidden if it is not an owner or may not add a member,
+        and InvalidInput for a secret, for an unknown key, or if the caller would not be an owner.
         """
         owner = _owner_of(caller, space)
         if refused := self._policy.refused_classes(f"{request.title}\n{request.about}", caller.tenant):
@@ -148,7 +147,7 @@ class SpaceService:
         return await self._get(owner), known is None
 
     async def list(self, caller: ApiKey) -> list[Space]:
-        """Return the spaces of the tenant to which a key has a right, by their ids."""
+        """Return the tenant's spaces in which a key has a role, sorted by id."""
         return [
             space
             for space in await self._store.list_spaces(caller.tenant)
@@ -156,11 +155,11 @@ class SpaceService:
         ]
 
     async def get(self, caller: ApiKey, space: str) -> Space:
-        """Return a space; raise NotFound for one without a right to it."""
+        """Return a space; raise NotFound if the caller has no role in it."""
         return await self._find(caller, space)
 
     async def find_role(self, caller: ApiKey, space: str) -> SpaceRole | None:
-        """Return the role of a key in a space; None without a right to it."""
+        """Return the role of a key in a space, or None."""
         found = await self._store.find(_owner_of(caller, space))
         return None if found is None else role_of(caller, space, found.members)
 
@@ -181,7 +180,7 @@ class SpaceService:
         return await self._get(owner)
 
     async def remove_member(self, caller: ApiKey, space: str, member_id: str, kind: MemberKind | None = None) -> None:
-        """Remove a member, with effect from the next request in every process; raise NotFound for none of that id."""
+        """Remove a member, effective from the next request in every process; raise NotFound for an unknown member."""
         owner = _owner_of(caller, space)
         known = await self._find(caller, space)
         await self._require_owner(caller, known)
@@ -192,12 +191,12 @@ class SpaceService:
         await self._store.remove_member(owner, member)
 
     async def check_deletable(self, caller: ApiKey, space: str) -> Owner:
-        """Return a space as an owner of memories that the caller may erase; raise as `put` does."""
+        """Return a space, as an owner, whose memories the caller may erase; raise as `put` does."""
         await self._require_owner(caller, await self._find(caller, space), stated_by=["user"])
         return _owner_of(caller, space)
 
     async def _require_owner(self, caller: ApiKey, space: Space, stated_by: Sequence[StatedKind] = ()) -> None:
-        """Raise unless a key may change the title and members of a space, and what `stated_by` stated in it."""
+        """Raise unless a key may change a space's title and members, and the memories of the sources `stated_by`."""
         _require_owner(caller, space)
         if any(member.key == caller.id for member in space.members if member.role is SpaceRole.OWNER):
             return
@@ -218,7 +217,7 @@ class SpaceService:
         return found
 
     async def _kind_of(self, tenant: str, space: Space, member_id: str) -> MemberKind:
-        """Return what an id is: that of a member, else that of a key if there is one, else that of a user."""
+        """Return the kind of an id: the member's kind, else key if such a key exists, else user."""
         kinds = [
             MemberKind.USER if member.user else MemberKind.KEY for member in space.members if member.id == member_id
         ]
@@ -227,7 +226,7 @@ class SpaceService:
         return MemberKind.KEY if await self._store.exists_key(tenant, member_id) else MemberKind.USER
 
     async def _check_added(self, caller: ApiKey, added: Sequence[SpaceMember]) -> None:
-        """Raise unless a caller may give these members their roles: those that it acts for, or an admin any."""
+        """Raise unless a caller may add these members: those it acts for, or any if it is an admin."""
         for member in added:
             member.stored_name(caller.tenant)
             if not caller.is_admin and not _acts_for(caller, member):
@@ -237,7 +236,7 @@ class SpaceService:
 
 
 def role_of(caller: ApiKey, space: str, members: Sequence[SpaceMember]) -> SpaceRole | None:
-    """Return the role of a key in a space with some members; None without a right to it."""
+    """Return the role of a key in a space with these members, or None."""
     if caller.is_admin:
         return SpaceRole.OWNER
     if not caller.can_reach(space):
@@ -246,12 +245,12 @@ def role_of(caller: ApiKey, space: str, members: Sequence[SpaceMember]) -> Space
 
 
 def _acts_for(caller: ApiKey, member: SpaceMember) -> bool:
-    """Return whether a member is the key itself, or a user that the key gives access to."""
+    """Return whether a member is the key itself or a user it gives access to."""
     return member.key == caller.id if member.key is not None else caller.can_access(member.user)
 
 
 def _require_owner(caller: ApiKey, space: Space) -> None:
-    """Raise NotFound for a key without a right to a space, Forbidden for one that is not an owner's."""
+    """Raise NotFound for a key without a role in a space, Forbidden for a role other than owner."""
     role = role_of(caller, space.id, space.members)
     if role is None:
         raise NotFound("There is no such space.")
@@ -259,7 +258,7 @@ def _require_owner(caller: ApiKey, space: Space) -> None:
 
 
 def _owner_of(caller: ApiKey, space: str) -> Owner:
-    """Return a space of the caller's tenant as an owner of memories; raise InvalidInput for an id that is none."""
+    """Return a space of the caller's tenant as an owner of memories; raise InvalidInput for an invalid id."""
     try:
         return Owner.of_space(caller.tenant, check_space_id(space))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Spaces, which users and keys of a tenant share, and scopes: the groups of the graph that a request reads. Pure."""
+"""Spaces, shared by users and keys of a tenant, and scopes: the groups that a request reads. Pure."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ class SpaceRole(StrEnum):
     OWNER = "owner"
 
     def includes(self, other: SpaceRole) -> bool:
-        """Return whether the role may do what another one may."""
+        """Return whether the role has all rights of another one."""
         roles = list(SpaceRole)
         return roles.index(self) >= roles.index(other)
 
 
 def highest_role(roles: Iterable[SpaceRole]) -> SpaceRole | None:
-    """Return the role that includes all others of some; None without any."""
+    """Return the highest of some roles; None without any."""
     return max(roles, key=list(SpaceRole).index, default=None)
 
 
 RESERVED_SPACE_IDS = ("all", "none")
-"""Words that select spaces, and so can be the id of none."""
+"""Words that select spaces and therefore cannot be space ids."""
 
 
 def check_space_id(space: str) -> str:
-    """Return the id of a space; raise ValueError for a reserved word, a placeholder, and for space around the id."""
+    """Return a space id; raise ValueError for a reserved word, a placeholder, or surrounding white space."""
     if space in RESERVED_SPACE_IDS:
         raise ValueError("must be the id of a space: `all` and `none` select spaces")
     if space != space.strip():
@@ -50,20 +50,20 @@ def check_space_id(space: str) -> str:
 
 
 SpaceId = Annotated[Id, AfterValidator(check_space_id)]
-"""The id of a space, which is unique in its tenant."""
+"""The id of a space, unique in its tenant."""
 
 
 SpaceSelection = Literal["all", "none"] | Annotated[list[SpaceId], Field(max_length=100)]
-"""The spaces that a read covers beside the memory of the user and the tenant's."""
+"""The spaces that a read covers besides the user's and the tenant's memory."""
 
 SPACES_FIELD: Any = Field(
     "all", description="Spaces to read in addition to the user's own memory: ids, `all` or `none`."
 )
-"""The field `spaces` of the body of a read: by default all that the key and the user may read."""
+"""The `spaces` field in the body of a read: by default all spaces that the key and the user may read."""
 
 
 SPACE_FIELD: Any = Field(None, description="The space; defaults to the user's own memory.")
-"""The field `space` of a request that is about one memory."""
+"""The `space` field of a request for a single owner's memory."""
 
 
 def _as_list(given: object) -> object:
@@ -78,7 +78,7 @@ def _check_selection(given: list[str]) -> list[str]:
 
 
 class SpacesInQueryString(BaseModel):
-    """The field `spaces` of a read as a query string has it."""
+    """The `spaces` field of a read in query string form."""
 
     spaces: Annotated[list[Id], BeforeValidator(_as_list), AfterValidator(_check_selection)] = Field(
         default_factory=lambda: ["all"],
@@ -88,20 +88,20 @@ class SpacesInQueryString(BaseModel):
 
     @property
     def space_selection(self) -> SpaceSelection:
-        """The spaces that are selected."""
+        """The selected spaces."""
         if self.spaces == ["none"]:
             return "none"
         return "all" if self.spaces == ["all"] else self.spaces
 
 
 class SpaceQuery(BaseModel):
-    """The memory that a request of a user is about."""
+    """The memory that a user's request addresses."""
 
     space: SpaceId | None = SPACE_FIELD
 
 
 def require_role(role: SpaceRole, needed: SpaceRole) -> None:
-    """Raise Forbidden unless a role includes the one that is needed."""
+    """Raise Forbidden unless a role includes the needed one."""
     if not role.includes(needed):
         raise Forbidden(f"A {role.value} of a space may not do this: it needs the role {needed.value}.")
 
@@ -112,15 +112,15 @@ def user_member(owner: Owner) -> str:
 
 
 def key_member(tenant: str, key_id: str) -> str:
-    """Return the name under which a key's memberships are stored; it is never that of a user."""
+    """Return the name under which a key's memberships are stored; never equal to a user's."""
     return f"{tenant} {key_id}"
 
 
 MAX_MEMBERS = 1_000
-"""Most members of a space."""
+"""Maximum number of members of a space."""
 
 MAX_ABOUT_LENGTH = 500
-"""Characters of what belongs into a space at most; every prompt of extraction in the space shows them."""
+"""Maximum characters of a space's description of its content, which every extraction prompt in the space includes."""
 
 
 class MemberKind(StrEnum):
@@ -147,11 +147,11 @@ class SpaceMember(RequestBody):
 
     @property
     def id(self) -> str:
-        """The id of the user or of the key."""
+        """The id of the user or key."""
         return self.user or self.key or ""
 
     def stored_name(self, tenant: str) -> str:
-        """Return the name under which the membership is stored; raise InvalidInput for a user id that cannot be one."""
+        """Return the name under which the membership is stored; raise InvalidInput for an invalid user id."""
         return key_member(tenant, self.key) if self.key else user_member(make_owner(tenant, self.user or ""))
 
 
@@ -201,13 +201,13 @@ class Space(BaseModel):
 
 
 class GroupState(NamedTuple):
-    """The state of a group that reads need first, in the order of the query `users.get_states`.
+    """The group state that reads need first, in the order of the query `users.get_states`.
 
-    No two lives of a user have the same `life`. `revision` is that of the latest transaction that locked the user,
-    `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are those that
-    the caller has in a space, by the user and by the key; only spaces have a `title`. `trust_order` is that of the
-    tenant, as JSON, and None for the default one. The query does not return `pending`: it is a text that no other
-    state has if the latest transaction may not be applied in full (`neo4j.applied`), else None.
+    `life` differs for each life of a user. `revision` is the revision of the latest transaction that locked the user,
+    `removal_revision` that of the latest one that may have removed facts, entities or messages. `roles` are the
+    caller's roles in a space, through the user and the key; only spaces have a `title`. `trust_order` is the tenant's,
+    as JSON; None means the default. `pending`, not returned by the query, is a unique text if the latest transaction
+    may not be fully applied (`neo4j.applied`), else None.
     """
 
     group_id: str
@@ -224,16 +224,16 @@ class GroupState(NamedTuple):
 
     @property
     def applied_revision(self) -> int:
-        """The latest revision that is applied in full; that of a transaction whose lock was free again for the next."""
+        """The latest revision known to be fully applied: if pending, the previous one, whose lock was released."""
         return self.revision if self.pending is None else self.revision - 1
 
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """The memories that a request reads, an owner's own, the tenant's and spaces, and as of which revisions.
+    """The memories that a request reads (an owner's, the tenant's and spaces'), and their revisions.
 
-    Only `tenants.rights` makes one with spaces. `states` are the states of its groups when it was made, before anything
-    else is read; a group to which nothing was written has none. None: they are not read yet (`Rights.get_state`).
+    Only `tenants.rights` creates scopes with spaces. `states` are the group states at creation, before anything else is
+    read; a group without writes has none. None means that they are not read yet (`Rights.get_state`).
     """
 
     owner: Owner
@@ -242,7 +242,7 @@ class ReadScope:
 
     @property
     def group_ids(self) -> list[str]:
-        """The ids of the groups that are read: the owner's own first."""
+        """The ids of the groups that are read, the owner's first."""
         groups = [self.owner, self.owner.tenant_global, *(space for space, _ in self.spaces)]
         return list(dict.fromkeys(owner.group_id for owner in groups))
 
@@ -253,18 +253,18 @@ class ReadScope:
 
     @property
     def titles(self) -> dict[str, str]:
-        """The titles of the spaces that are read, by their ids."""
+        """The titles of the spaces that are read, by space id."""
         known = {state.group_id: state.title for state in self.groups}
         return {str(space.space): known.get(space.group_id) or str(space.space) for space, _ in self.spaces}
 
     @property
     def groups(self) -> tuple[GroupState, ...]:
-        """The states of the groups to which something was written."""
+        """The states of the groups with writes."""
         return self.states or ()
 
     @property
     def write_version(self) -> str:
-        """The life and the write counter of each group, by which caches tell what they hold from what is stored.
+        """The life and write counter of each group, by which caches detect outdated entries.
 
         No cache contains the key of a pending state.
         """
@@ -272,18 +272,18 @@ class ReadScope:
 
     @property
     def trust_order(self) -> TrustOrder:
-        """The order of trust of the tenant."""
+        """The tenant's order of trust."""
         return parse_order(self.groups[0].trust_order if self.groups else None)
 
     @property
     def persona(self) -> dict[str, float]:
-        """The weights of the user; empty where there are none."""
+        """The user's persona weights; empty if there are none."""
         stored = next((group.persona for group in self.groups if group.group_id == self.owner.group_id), None)
         weights: dict[str, float] = json.loads(stored or "{}")
         return weights
 
     def find_space(self, space: str) -> Owner:
-        """Return a space of the scope by its id; raise NotFound for another one."""
+        """Return a space of the scope by id; raise NotFound if the scope does not include it."""
         found = next((owner for owner, _ in self.spaces if owner.space == space), None)
         if found is None:
             raise NotFound("There is no such space.")
@@ -292,25 +292,25 @@ class ReadScope:
     def require_space(self, space: str, needed: SpaceRole) -> Owner:
         """Return a space in which the caller has a role.
 
-        Raises NotFound for one that the scope does not read, Forbidden where the role is not enough.
+        Raises NotFound if the scope does not read it, Forbidden if the role is insufficient.
         """
         found = self.find_space(space)
         require_role(dict(self.spaces)[found], needed)
         return found
 
     def owner_of(self, group_id: str) -> Owner:
-        """Return whose memory a group of the scope is; raise NotFound for another group."""
+        """Return the owner of a group in the scope; raise NotFound for any other group."""
         if group_id not in self.group_ids:
             raise NotFound("There is no such memory.")
         return Owner.from_group_id(group_id)
 
     def may_write(self, owner: Owner) -> bool:
-        """Return whether the caller may write what an owner of the scope has: all but spaces that it only reads."""
+        """Return whether the caller may write an owner's memory: everything in the scope except read-only spaces."""
         role = dict(self.spaces).get(owner)
         return role is None or role.includes(SpaceRole.WRITER)
 
     def writable_owner_of(self, group_id: str) -> Owner:
-        """Return whose memory a group of the scope is; raise Forbidden for a space that the caller only reads."""
+        """Return the owner of a group in the scope; raise Forbidden for a space that the caller may only read."""
         owner = self.owner_of(group_id)
         role = dict(self.spaces).get(owner)
         if role is not None:
@@ -319,9 +319,9 @@ class ReadScope:
 
 
 Reader = Owner | ReadScope
-"""The memory that a read covers: an owner for its own and the tenant's, or a scope, which may include spaces."""
+"""The memory that a read covers: an owner for its own and the tenant's memory, or a scope, with spaces if any."""
 
 
 def scope_of(reader: Reader) -> ReadScope:
-    """Return the scope of a reader; that of an owner holds no space of which the owner is a member."""
+    """Return the scope of a reader; an owner's scope includes none of the spaces it is a member of."""
     return ReadScope(reader) if isinstance(reader, Owner) else reader

@@ -1,4 +1,4 @@
-"""Settings of a tenant in the graph: the instructions shown in prompts, and the order of trust."""
+"""A tenant's settings in the graph: the instructions shown in prompts, and the order of trust."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from graphmem.tenants.trust import (
 
 
 class InstructionStore:
-    """One text a tenant, which prompts show."""
+    """One text per tenant, shown in prompts."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     async def find(self, tenant: str) -> Instructions:
-        """Return the instructions of a tenant; empty ones where it has none."""
+        """Return the instructions of a tenant; empty if there are none."""
         rows = await self._graph.fetch("instructions.find", tenant=tenant)
         return Instructions(**rows[0]["instructions"]) if rows else Instructions()
 
@@ -39,12 +39,12 @@ class InstructionStore:
         await self._graph.execute("instructions.replace", tenant=tenant, text=text, now=now, actor=actor)
 
     async def remove(self, tenant: str) -> None:
-        """Remove the instructions of a tenant; do nothing where it has none."""
+        """Remove the instructions of a tenant, if any."""
         await self._graph.execute("instructions.remove", tenant=tenant)
 
 
 class InstructionService:
-    """Reads and sets what a tenant wants remembered."""
+    """Reads and sets a tenant's instructions."""
 
     def __init__(self, store: InstructionStore, policy: SecretPolicy, clock: Clock) -> None:
         self._store = store
@@ -52,11 +52,11 @@ class InstructionService:
         self._clock = clock
 
     async def get(self, tenant: str) -> Instructions:
-        """Return the instructions of a tenant; empty ones where it has none."""
+        """Return the instructions of a tenant; empty if there are none."""
         return await self._store.find(Owner(tenant, "").tenant)
 
     async def set(self, tenant: str, request: InstructionsIn, actor: str) -> Instructions:
-        """Set the instructions of a tenant, or remove them by an empty text; raise InvalidInput for a secret in it."""
+        """Set a tenant's instructions; an empty text removes them. Raises InvalidInput if they contain a secret."""
         tenant, text = Owner(tenant, "").tenant, request.text.strip()
         if refused := self._policy.refused_classes(text, tenant):
             raise InvalidInput(f"The instructions contain secrets ({', '.join(refused)}): leave them out.")
@@ -70,9 +70,9 @@ class InstructionService:
 async def find_trust_order(
     transaction: Transaction, tenant: str, kinds: Iterable[SourceKind | None] | None = None
 ) -> TrustOrder:
-    """Return the order of a tenant in an open transaction.
+    """Return a tenant's order of trust in an open transaction.
 
-    Sources of one kind are trusted alike by every order: with at most one of `kinds` the default one is returned.
+    Every order trusts sources of one kind equally, so with fewer than two `kinds` the default order is returned.
     """
     if kinds is not None and len({kind for kind in kinds if kind}) < 2:
         return DEFAULT_ORDER
@@ -81,26 +81,26 @@ async def find_trust_order(
 
 
 class TrustService:
-    """Reads and sets the order of trust of tenants, and says what keys may claim."""
+    """Reads and sets tenants' orders of trust, and checks which sources keys may claim."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
         self._clock = clock
 
     async def get(self, tenant: str) -> Trust:
-        """Return the order of a tenant; the default one where it has none."""
+        """Return a tenant's order of trust, or the default order."""
         rows = await self._graph.fetch("trust.find", tenant=Owner(tenant, "").tenant)
         stored = rows[0]["trust"] if rows else {"order": None}
         groups = parse_order(stored["order"]).groups
         return Trust(**{**stored, "order": [list(group) for group in groups]})
 
     async def get_order(self, tenant: str) -> TrustOrder:
-        """Return the order of a tenant, to compare sources by."""
+        """Return a tenant's order of trust, for comparing sources."""
         rows = await self._graph.fetch("trust.find", tenant=Owner(tenant, "").tenant)
         return parse_order(rows[0]["trust"]["order"] if rows else None)
 
     async def set(self, tenant: str, request: TrustIn, actor: str) -> Trust:
-        """Set the order of a tenant, which applies to every later read and write; an empty one removes it."""
+        """Set a tenant's order of trust for all later reads and writes; an empty order removes it."""
         tenant = Owner(tenant, "").tenant
         if request.order:
             order = dump_order(request.to_order())
@@ -110,7 +110,7 @@ class TrustService:
         return await self.get(tenant)
 
     async def check_claims(self, caller: ApiKey, kinds: Iterable[SourceKind | None]) -> None:
-        """Raise Forbidden for a source that a key may not speak as: the operator, or one that is trusted more than it.
+        """Raise Forbidden for a source that a key may not claim: the operator, or one more trusted than its own.
 
         An admin may name any source.
         """

@@ -16,10 +16,10 @@ from graphmem.runtime.errors import Forbidden
 from graphmem.runtime.validation import RequestBody
 
 StatedKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web"]
-"""The sources that a statement can have: those that an order of trust ranks."""
+"""The possible sources of a statement, which an order of trust ranks."""
 
 SourceKind = Literal["user", "operator", "import", "document", "assistant", "tool", "web", "consolidation"]
-"""The source of a memory; `consolidation`: graphmem derived it from other memories or from a conversation."""
+"""The source of a memory; `consolidation` means that graphmem derived it from other memories or a conversation."""
 
 KindT = TypeVar("KindT", bound=SourceKind)
 
@@ -27,10 +27,10 @@ STATED_KINDS: tuple[StatedKind, ...] = get_args(StatedKind)
 """The kinds in an order of trust, in the default order."""
 
 CONSOLIDATION: SourceKind = "consolidation"
-"""The kind of what graphmem derived."""
+"""The kind of derived memories."""
 
 TEXT_OF_OTHERS: frozenset[SourceKind] = frozenset({"document", "tool", "web"})
-"""The kinds whose text strangers may have written: it is screened before it becomes a memory."""
+"""Kinds whose text strangers may have written; it is screened before it becomes a memory."""
 
 
 QUOTED_AS = {"document": "a document", "tool": "a tool", "web": "a web page"}
@@ -38,24 +38,24 @@ QUOTED_AS = {"document": "a document", "tool": "a tool", "web": "a web page"}
 
 
 class Effect(Enum):
-    """The effect of a write on something that another source stated."""
+    """The effect of a write on another source's statement."""
 
     END = auto()
-    """It ends or replaces it, or says otherwise of the time for which it holds."""
+    """It ends or replaces the statement, or contradicts its valid time."""
     NARROW = auto()
-    """It gives it a start or an end, with another value of the same slot."""
+    """It gives the statement a start or an end, with another value of the same slot."""
     LOCK = auto()
-    """Being immutable, it keeps the other source from changing or replacing it."""
+    """It is immutable, and keeps the other source from changing or replacing it."""
     REDIRECT = auto()
     """It makes a name that the other source uses mean something else."""
     RENAME = auto()
     """It changes the names, the summary or an attribute of an entity."""
     HIDE = auto()
-    """It deletes it, or changes the labels by which it is found."""
+    """It deletes the statement, or changes the labels by which it is found."""
     OUTRANK = auto()
-    """It changes its weight, or adds words by which it is found."""
+    """It changes the statement's weight, or adds words by which it is found."""
     QUOTE_AS = auto()
-    """It gives words as those of the other source."""
+    """It attributes words to the other source."""
 
 
 class Verdict(Enum):
@@ -67,7 +67,7 @@ class Verdict(Enum):
 
 
 _CONTESTED_EFFECTS = frozenset({Effect.END, Effect.NARROW})
-"""Effects of statements about the world: a less trusted one is kept as contested."""
+"""Effects of statements about the world; less trusted ones are kept as contested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +77,15 @@ class TrustOrder:
     groups: tuple[tuple[StatedKind, ...], ...]
 
     def level(self, kind: SourceKind) -> int:
-        """Return how much a source is trusted: 0 for the most, also for what graphmem derived, and more for less."""
+        """Return a source's level of trust: 0 for the most trusted and for derived memories, more for less trusted."""
         return next((level for level, group in enumerate(self.groups) if kind in group), 0)
 
     def _is_less(self, kind: SourceKind, than: SourceKind) -> bool:
-        """Return whether a source is trusted less than another one."""
+        """Return whether a source is less trusted than another one."""
         return self.level(kind) > self.level(than)
 
     def decide(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> Verdict:
-        """Return what becomes of a write by one source that has an effect on what another one stated.
+        """Return the verdict on a write by one source with an effect on another source's statement.
 
         `by` is None for an admin, who may change anything. Every effect across sources is decided here.
         """
@@ -94,11 +94,11 @@ class TrustOrder:
         return Verdict.CONTEST if effect in _CONTESTED_EFFECTS else Verdict.REFUSE
 
     def permits(self, effect: Effect, by: SourceKind | None, on: SourceKind) -> bool:
-        """Return whether a write is done as it is."""
+        """Return whether a write is applied unchanged."""
         return self.decide(effect, by, on) is Verdict.APPLY
 
     def require(self, effect: Effect, by: SourceKind | None, on: SourceKind, what: str) -> None:
-        """Raise Forbidden for a write that is not done as it is; `what` names what the other source stated."""
+        """Raise Forbidden unless a write is applied unchanged; `what` names the other source's statement."""
         if not self.permits(effect, by, on):
             raise Forbidden(
                 f"{what} is from a more trusted source ({on}) than this key ({by}): ask an admin, or use a key that is "
@@ -106,46 +106,46 @@ class TrustOrder:
             )
 
     def permitted_on(self, effect: Effect, by: SourceKind | None) -> list[SourceKind]:
-        """Return the kinds of sources on whose statements a write may have an effect as it is."""
+        """Return the kinds of sources on whose statements a write with this effect is applied unchanged."""
         return [on for on in get_args(SourceKind) if self.permits(effect, by, on)]
 
     def most_trusted(self, kinds: Iterable[KindT]) -> KindT:
-        """Return the kind that is trusted the most, the first of several."""
+        """Return the most trusted kind, the first of several."""
         return min(kinds, key=self.level)
 
     def least_trusted(self, kinds: Iterable[KindT]) -> KindT:
-        """Return the kind that is trusted the least, the first of several."""
+        """Return the least trusted kind, the first of several."""
         return max(kinds, key=self.level)
 
     def of_statement(self, stated_by: Iterable[Sequence[SourceKind]]) -> SourceKind:
         """Return the source of a statement: the most trusted source among the lines that state it.
 
-        `stated_by` has for each line its source and that of the key that sent it; the less trusted of both counts.
+        `stated_by` has each line's source and the sending key's source; the less trusted of the two counts.
         """
         return self.most_trusted([self.least_trusted(line) for line in stated_by if line] or ["user"])
 
     def passes(self, kind: SourceKind, least: SourceKind | None) -> bool:
-        """Return whether a source is trusted as much as the least one asked for, None for any."""
+        """Return whether a source is at least as trusted as `least`; None accepts any."""
         return least is None or not self._is_less(kind, than=least)
 
     def trusted_as_much_as(self, kind: SourceKind) -> list[str]:
-        """Return the kinds that are trusted as much as one or more."""
+        """Return the kinds that are at least as trusted as `kind`."""
         return [other for other in get_args(SourceKind) if self.passes(other, kind)]
 
     def distance(self, kind: SourceKind) -> float:
-        """Return how far a source is from the most trusted one, from 0 to 1."""
+        """Return a source's distance from the most trusted one, from 0 to 1."""
         return self.level(kind) / max(1, len(self.groups) - 1)
 
 
 DEFAULT_ORDER = TrustOrder((("user",), ("operator", "import"), ("document",), ("assistant",), ("tool",), ("web",)))
-"""The order of a tenant that has set none."""
+"""The order of tenants that have not set one."""
 
 _GROUPS: TypeAdapter[tuple[tuple[StatedKind, ...], ...]] = TypeAdapter(tuple[tuple[StatedKind, ...], ...])
 
 
 @lru_cache(maxsize=1024)
 def parse_order(stored: str | None) -> TrustOrder:
-    """Return the order that is stored as JSON; the default one where none is."""
+    """Return the order stored as JSON; the default order if none is stored."""
     return TrustOrder(_GROUPS.validate_json(stored)) if stored else DEFAULT_ORDER
 
 
@@ -159,7 +159,7 @@ def _as_group(value: object) -> object:
 
 
 TrustGroup = Annotated[list[StatedKind], Field(min_length=1), BeforeValidator(_as_group)]
-"""Sources of equal trust; one of them may stand for a list of one."""
+"""Sources of equal trust; a single source may stand for a list of one."""
 
 
 class TrustIn(RequestBody):
@@ -179,7 +179,7 @@ class TrustIn(RequestBody):
         return self
 
     def to_order(self) -> TrustOrder:
-        """Return the whole order: what is left out follows in the default order."""
+        """Return the complete order: omitted sources follow in the default order."""
         named = set(chain.from_iterable(self.order))
         rest = [tuple(kind for kind in group if kind not in named) for group in DEFAULT_ORDER.groups]
         return TrustOrder((*map(tuple, self.order), *filter(None, rest)))

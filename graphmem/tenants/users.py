@@ -1,4 +1,4 @@
-"""Users in the graph: their list, personas, the lock that orders their writes, and values that are written later."""
+"""Users in the graph: listing, personas, the lock that orders their writes, and buffered writes."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from graphmem.tenants.trust import Effect, StatedKind
 
 
 class UserStore:
-    """Lists users, and tells their lives apart."""
+    """Lists users, and distinguishes their lives."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     async def list_owners(self, tenant: str | None = None, *, after: str = "", limit: int = 1000) -> list[Owner]:
-        """Return users and spaces of a tenant, or of all tenants, by their group ids, starting behind `after`."""
+        """Return users and spaces of a tenant, or of all tenants, sorted by group id, starting after `after`."""
         rows = await self._graph.fetch("users.list_owners", tenant=tenant, after=after, limit=limit)
         return [Owner.from_stored(row["tenant"], row["user_id"]) for row in rows]
 
     async def list_page(
         self, tenant: str, *, text: str | None, user_ids: Sequence[str] | None, after: str, now: datetime, limit: int
     ) -> list[UserSummary]:
-        """Return the users by id from `after` on, of those in `user_ids` if given, whose id contains `text`."""
+        """Return users after `after`, sorted by id, whose id contains `text`, limited to `user_ids` if given."""
         rows = await self._graph.fetch(
             "users.list_page",
             tenant=tenant,
@@ -69,7 +69,7 @@ class UserService:
         self._clock = clock
 
     async def page(self, tenant: str, query: UserListQuery, caller: ApiKey | None = None) -> Page[UserSummary]:
-        """Return one page of the tenant's users by id, of those that a caller has access to."""
+        """Return one page of the tenant's users that a caller has access to, sorted by id."""
         after = _CURSOR.decode(query.cursor) if query.cursor else ""
         found = await self._store.list_page(
             tenant,
@@ -82,16 +82,16 @@ class UserService:
         return _CURSOR.make_page(found, query.limit, lambda user: user.user_id)
 
     async def refuse_swapped(self, owner: Owner, text: str | None, caller: ApiKey) -> None:
-        """Raise InvalidInput where nothing is stored for a user and the text is the id of another: swapped arguments.
+        """Raise InvalidInput for swapped arguments: no data is stored for the user, and the text is another user's id.
 
-        Callers ask this where they found nothing, or are about to create the user.
+        Call it if nothing was found, or before creating the user.
         """
         named = (text or "").strip()
         if not named or not caller.can_access(named):
             return
         try:
             meant = Owner(owner.tenant, named)
-        except InvalidInput:  # no text that a user id may have
+        except InvalidInput:  # not a valid user id
             return
         if await self._store.get_life(meant) is not None and await self._store.get_life(owner) is None:
             raise InvalidInput(
@@ -110,8 +110,8 @@ async def lock_user(
     """Lock a user until the transaction ends; return `now`, or the next microsecond after their latest write.
 
     `count` is added to the user's write counter, which invalidates every cache of their data; `removes` says that
-    facts, entities or messages may be removed, which no revision of theirs can tell. Raises UserBeingForgotten, and
-    NotFound for a user that does not exist: no work in the background brings back a user who was forgotten meanwhile.
+    facts, entities or messages may be removed, which their own revisions cannot show. Raises UserBeingForgotten, and
+    NotFound for a user that does not exist, so that no background work recreates a user who was forgotten meanwhile.
     """
     rows = await transaction.run("users.lock", group_id=owner.group_id, count=count, removes=removes)
     if not rows:
@@ -122,9 +122,9 @@ async def lock_user(
 
 
 async def lock_or_create_user(transaction: Transaction, owner: Owner, now: datetime) -> datetime:
-    """Lock a user as `lock_user` does, creating one that does not exist: for what callers ask to be stored.
+    """Lock a user as `lock_user` does, creating missing users; for writes requested by callers.
 
-    A space is not created: one that was deleted after the request had begun stays so.
+    Spaces are not created: a space deleted after the request began stays deleted.
     """
     if owner.is_space:
         return await lock_user(transaction, owner, now)
@@ -146,22 +146,22 @@ def _begin_write(transaction: Transaction, owner: Owner, rows: Sequence[Row], no
 
 
 class PersonaStore:
-    """One persona a user: weights by memory type or tag, which searches use by default."""
+    """One persona per user: weights by memory type or tag, which searches use by default."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
         self._clock = clock
 
     async def get(self, owner: Owner) -> dict[str, float]:
-        """Return the weights of a user; empty where there are none."""
+        """Return a user's weights; empty if there are none."""
         rows = await self._graph.fetch("users.get_persona", group_id=owner.group_id)
         weights: dict[str, float] = json.loads(rows[0]["persona"] or "{}") if rows else {}
         return weights
 
     async def replace(self, owner: Owner, weights: dict[str, float], kind: StatedKind | None) -> None:
-        """Set the weights of a user for a source, None for an admin; empty ones remove them.
+        """Set a user's weights on behalf of a source, None for an admin; empty weights remove them.
 
-        Raises Forbidden for weights that a more trusted source set.
+        Raises Forbidden if a more trusted source set the current weights.
         """
 
         async def work(transaction: Transaction) -> None:
@@ -180,7 +180,7 @@ class PersonaStore:
 
 
 FLUSH_SECONDS = 2.0
-"""Seconds between two writes of a buffer."""
+"""Seconds between writes of a buffer."""
 
 V = TypeVar("V")
 
@@ -190,7 +190,7 @@ _log = structlog.get_logger(__name__)
 class WriteBuffer(Generic[V]):
     """Values by user and key, written every `interval_seconds` seconds, by `flush` and by `close`.
 
-    `write` writes the values of one user; `merge` joins a value with an earlier one of the same key.
+    `write` writes one user's values; `merge` combines a value with an earlier one of the same key.
     """
 
     def __init__(
@@ -215,7 +215,7 @@ class WriteBuffer(Generic[V]):
             self._writer = asyncio.create_task(self._flush_periodically(), context=Context())
 
     async def flush(self) -> None:
-        """Write the collected values, those of one user at a time; keep those that cannot be written."""
+        """Write the collected values, one user at a time; keep values that cannot be written."""
         async with self._writing:
             pending, self._pending = self._pending, defaultdict(dict)
             for owner, values in pending.items():
@@ -228,12 +228,12 @@ class WriteBuffer(Generic[V]):
                         self._collect(owner, key, value)
 
     async def discard_user(self, owner: Owner) -> None:
-        """Drop what has been collected for a user, after a write that is under way."""
+        """Drop a user's collected values, after any current write has ended."""
         async with self._writing:
             self._pending.pop(owner, None)
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many values of a user have been collected."""
+        """Return the number of values collected for a user."""
         return len(self._pending.get(owner, ()))
 
     async def close(self) -> None:

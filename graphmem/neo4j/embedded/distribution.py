@@ -17,7 +17,7 @@ LOCK_FILE = Path(__file__).with_name("neo4j.lock.toml")
 
 
 def neo4j_jars() -> JarSet:
-    """Read the locked jars, in the order of the class path."""
+    """Return the locked jars, in class path order."""
     return JarSet("Neo4j's jars", read_lock_file(LOCK_FILE), "GRAPHMEM_NEO4J_URI to a Neo4j of yours")
 
 
@@ -66,7 +66,7 @@ def find_java() -> JavaRuntime:
 
 
 def server_arguments(java: JavaRuntime, home: Path, jars: Iterable[Path], cache_dir: Path) -> list[str]:
-    """Return the arguments of `java` that run the server of a home folder."""
+    """Return the `java` arguments that run the server of a home folder."""
     vector = [f"--add-modules={_VECTOR_MODULE}"] if java.has_vector_module else []
     memory = ["-Xms512m", "-Xmx1g", *_garbage_collector_arguments()]
     folders = [f"--home-dir={home}", f"--config-dir={home / 'conf'}"]
@@ -79,15 +79,15 @@ def _class_path(jars: Iterable[Path]) -> list[str]:
 
 
 def argument_file(arguments: Iterable[str]) -> str:
-    """Return arguments as the text of a `java @file`; the class path is too long for a readable process list."""
+    """Return arguments in the format of a `java @file`; the class path would make process lists unreadable."""
     return "".join('"' + argument.replace("\\", "\\\\").replace('"', '\\"') + '"\n' for argument in arguments)
 
 
 def _class_archive_arguments(java: JavaRuntime, cache_dir: Path) -> list[str]:
-    """Have Java read the classes of Neo4j from an archive, which the first server writes when it ends.
+    """Make Java read Neo4j's classes from an archive, which the first server writes when it ends.
 
-    A start takes about half the CPU. Java writes the archive again when it does not fit the
-    runtime or the jars, and goes on without one that cannot be read or written.
+    This roughly halves the CPU time of a start. Java rewrites an archive that does not fit the runtime or the jars, and
+    ignores one that cannot be read or written.
     """
     if not java.has_class_archive:
         return []
@@ -97,8 +97,8 @@ def _class_archive_arguments(java: JavaRuntime, cache_dir: Path) -> list[str]:
 
 
 def _garbage_collector_arguments() -> list[str]:
-    # The threads of G1 make searches a quarter slower on two cores that another process also uses. Java does not start
-    # with two collectors, so a collector that the environment selects is kept.
+    # G1's threads make searches a quarter slower on two cores shared with another process. Java does not start with two
+    # collectors, so a collector selected in the environment is kept.
     options = " ".join(os.environ.get(name, "") for name in ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS"))
     return [] if re.search(r"-XX:\+Use\w+GC\b", options) else ["-XX:+UseParallelGC"]
 
@@ -117,7 +117,7 @@ def _candidate_executables() -> Iterator[Path]:
 
 
 def _read_release(executable: Path) -> JavaRuntime | None:
-    """Return the runtime of an executable by its `release` file; None when there is no such file."""
+    """Return the runtime of an executable from its `release` file; None if there is no such file."""
     executable = executable.resolve()
     release = executable.parent.parent / "release"
     if not executable.is_file() or not release.is_file():

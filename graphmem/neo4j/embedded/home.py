@@ -17,10 +17,10 @@ from graphmem.runtime.errors import ConfigurationError, InvalidInput
 from graphmem.runtime.files import MIN_FREE_FOR_SERVER, cypher_root, free_bytes, to_megabytes
 
 DEFAULT_QUERY = "as_of"
-"""The query about a user that is opened when none is named."""
+"""The user query that is opened by default."""
 
 USERS_QUERY = "users"
-"""The query that is opened when no user is named: it lists them."""
+"""The query that is opened if no user is named; it lists the users."""
 
 TENANT_QUERIES = frozenset({USERS_QUERY, "consolidation_runs"})
 """The queries about a whole tenant."""
@@ -28,8 +28,8 @@ TENANT_QUERIES = frozenset({USERS_QUERY, "consolidation_runs"})
 BROWSER_SETTINGS = {"autoComplete": False, "useReadTransactions": True}
 """Settings of Neo4j Browser.
 
-With `autoComplete`, Browser draws every relationship between the nodes of a result, also superseded versions that the
-query left out. With `useReadTransactions`, a query typed there cannot change the graph by mistake.
+With `autoComplete`, Browser draws every relationship between the nodes of a result, including superseded versions that
+the query left out. With `useReadTransactions`, a query typed there cannot change the graph by mistake.
 """
 
 _SAMPLE_GROUP = "'default:mara'"
@@ -50,7 +50,7 @@ def query_names() -> list[str]:
 
 
 def read_query(name: str, group_id: str) -> str:
-    """Return a prepared query for one user; raise InvalidInput for a name that no query has."""
+    """Return a prepared query for one user; raise InvalidInput for an unknown name."""
     if name not in query_names():
         raise InvalidInput(f"There is no query {name}: choose one of {', '.join(query_names())}.")
     text = (cypher_root() / "explore" / f"{name}.cypher").read_text("utf-8")
@@ -58,19 +58,19 @@ def read_query(name: str, group_id: str) -> str:
 
 
 def browser_link(browser_url: str, bolt_uri: str, user: str, text: str) -> str:
-    """Return the address that opens Browser with the server and the user name entered and `text` in the editor."""
+    """Return the URL that opens Browser with server and user name filled in and `text` in the editor."""
     scheme, address = urlsplit(bolt_uri)[:2]
     query = {"dbms": f"{scheme}://{quote(user)}@{address}", "cmd": "edit", "arg": text}
     return f"{browser_url}?{urlencode(query, quote_via=quote)}"
 
 
 LISTEN_ADDRESS = "127.0.0.1"
-"""The address that the server listens on."""
+"""Address that the server listens on."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerState:
-    """The ports and the process ids of the last server that was launched."""
+    """Ports and process ids of the last launched server."""
 
     bolt_port: int
     http_port: int
@@ -80,7 +80,7 @@ class ServerState:
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The files of one server in `folder`, which is a subfolder of the server's home."""
+    """The run files of one server in `folder`, a subfolder of the server's home."""
 
     folder: Path
 
@@ -91,22 +91,22 @@ class RunFiles:
 
     @property
     def users_lock(self) -> Path:
-        """Lock that every process that uses the server shares; the kernel releases it when the process ends."""
+        """Lock shared by all processes that use the server; the kernel releases it when a process ends."""
         return self.folder / "users.lock"
 
     @property
     def arguments(self) -> Path:
-        """The arguments of Java."""
+        """Java's arguments."""
         return self.folder / "java.args"
 
     @property
     def detached(self) -> Path:
-        """Exists when the server continues to run without users."""
+        """Exists if the server continues to run without users."""
         return self.folder / "detached"
 
     @property
     def stop_request(self) -> Path:
-        """Exists when the supervisor shall stop the server."""
+        """Exists if the supervisor must stop the server."""
         return self.folder / "stop"
 
     @property
@@ -114,14 +114,14 @@ class RunFiles:
         return self.folder / "server.json"
 
     def read_state(self) -> ServerState | None:
-        """Return the state of the last server; None when it has ended."""
+        """Return the state of the last server; None if it has ended."""
         try:
             return ServerState(**json.loads(self._state.read_bytes()))
         except FileNotFoundError:
             return None
 
     def write_state(self, state: ServerState) -> None:
-        """Replace the state at once: another process reads the old state or the new one."""
+        """Replace the state atomically: another process reads either the old state or the new one."""
         draft = self._state.with_name(f"{self._state.name}.new")
         draft.write_text(json.dumps(asdict(state)))
         draft.replace(self._state)
@@ -143,7 +143,7 @@ class RunFiles:
 
 
 def _find_process(pid: int, command_line_part: Path) -> psutil.Process | None:
-    """Return a running process; None when its id now belongs to a process with another command line."""
+    """Return a running process; None if its id now belongs to a process with another command line."""
     try:
         process = psutil.Process(pid)
         return process if any(str(command_line_part) in word for word in process.cmdline()) else None
@@ -152,7 +152,7 @@ def _find_process(pid: int, command_line_part: Path) -> psutil.Process | None:
 
 
 NEO4J_USER = "neo4j"
-"""The user name at the server: Neo4j's initial user."""
+"""User name on the server: Neo4j's initial user."""
 
 _CONFIG_TEMPLATE = """\
 # graphmem overwrites this file at every start.
@@ -179,19 +179,19 @@ db.checkpoint.interval.time=5m
 """
 """The server's configuration: no address but `LISTEN_ADDRESS`, no telemetry, a fast shutdown, small transaction logs.
 
-By default Neo4j plans a query again for each magnitude of the lengths of its lists and texts; every query here would be
-planned several times, half a second each, and the plans are the same.
+By default, Neo4j replans a query for each order of magnitude of its list and text lengths: every query here would be
+planned several times, half a second each, with identical plans.
 
 Neo4j Browser runs `browser.post_connect_cmd` after each login.
 
-The logs hold what was erased until they are rotated and a checkpoint removes them. The Community edition cannot be
-asked for a checkpoint.
+Logs contain erased data until they are rotated and a checkpoint removes them. The Community edition has no command for
+a checkpoint.
 """
 
 
 @dataclass(frozen=True)
 class ServerInfo:
-    """A running server: how to connect to it, its process, and where its data and its password are stored."""
+    """A running server: its address, its process, and the location of its data and password."""
 
     uri: str
     user: str
@@ -204,7 +204,7 @@ class ServerInfo:
     log: Path
     password_file: Path
     detached: bool
-    """Whether the server runs until it is stopped; otherwise it stops after the last process that uses it."""
+    """Whether the server runs until it is stopped; otherwise it stops when the last process using it ends."""
 
 
 @dataclass(frozen=True)
@@ -220,26 +220,26 @@ class Neo4jHome:
 
     @property
     def run_files(self) -> RunFiles:
-        """The files by which the server's supervisor and users communicate."""
+        """The files through which the server's supervisor and users communicate."""
         return RunFiles(self.path / "run")
 
     @property
     def password_file(self) -> Path:
-        """The file of the password, readable by its owner only."""
+        """The password file, readable only by its owner."""
         return self.path / "password"
 
     @property
     def console_log(self) -> Path:
-        """The output of the supervisor and of Java."""
+        """The output of the supervisor and Java."""
         return self.path / "logs" / "console.log"
 
     @property
     def server_log(self) -> Path:
-        """The log of Neo4j."""
+        """Neo4j's log."""
         return self.path / "logs" / "neo4j.log"
 
     def create_folders(self) -> None:
-        """Create the folders, readable by their owner only; raise ConfigurationError when this is impossible."""
+        """Create the folders, readable only by their owner; raise ConfigurationError if this fails."""
         try:
             for folder in (self.path, self.run_files.folder, self.path / "conf", self.path / "logs"):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -254,7 +254,7 @@ class Neo4jHome:
         return free_bytes(self.path) >= MIN_FREE_FOR_SERVER
 
     def check_space(self) -> None:
-        """Raise ConfigurationError when the disk is too full for a server to start."""
+        """Raise ConfigurationError if the disk is too full for a server to start."""
         if not self.has_space():
             free = free_bytes(self.path)
             raise ConfigurationError(
@@ -263,7 +263,7 @@ class Neo4jHome:
             )
 
     def ensure_password(self) -> None:
-        """Write a random password for new data; raise ConfigurationError when that of existing data is missing."""
+        """Write a random password for new data; raise ConfigurationError if existing data has no stored password."""
         if (self.path / "data" / "databases").exists():
             self.password()
         elif not self.password_file.exists():
@@ -272,7 +272,7 @@ class Neo4jHome:
                 file.write(secrets.token_urlsafe(24))
 
     def password(self) -> str:
-        """Return the stored password; raise ConfigurationError when it is missing."""
+        """Return the stored password; raise ConfigurationError if it is missing."""
         try:
             return self.password_file.read_text(encoding="utf-8").strip()
         except FileNotFoundError as error:
@@ -288,13 +288,13 @@ class Neo4jHome:
         (self.path / "conf" / "neo4j.conf").write_text(text, encoding="utf-8")
 
     def rotate_logs(self) -> None:
-        """Rename the logs of the last run, so that new logs contain one run only."""
+        """Rename the logs of the last run, so that new logs contain only one run."""
         for log in (self.server_log, self.console_log):
             if log.exists():
                 log.replace(log.with_name(f"{log.stem}.previous.log"))
 
     def info(self) -> ServerInfo | None:
-        """Return the running server; None when none runs."""
+        """Return the running server, or None."""
         state, process = self.run_files.read_state(), self.run_files.server_process()
         if state is None or process is None:
             return None
@@ -312,7 +312,7 @@ class Neo4jHome:
         )
 
     def last_words(self) -> str:
-        """Return the last error in the logs of a server that has died, or else the last line, and which log to see."""
+        """Return the last error in a dead server's logs, or else the last line, with the log's path."""
         logs = [(log, _read_lines(log)) for log in (self.server_log, self.console_log)]
         for log, lines in logs:
             errors = [line for line in lines if "Caused by" in line or "ERROR" in line or "Error" in line]
@@ -325,7 +325,7 @@ class Neo4jHome:
 
 
 def _read_lines(log: Path) -> list[str]:
-    """Return the lines of a log that are not empty."""
+    """Return the non-empty lines of a log."""
     if not log.exists():
         return []
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
@@ -333,7 +333,7 @@ def _read_lines(log: Path) -> list[str]:
 
 
 def choose_ports(bolt_port: int, http_port: int) -> tuple[int, int]:
-    """Return the ports to listen on, a free one for each 0; raise ConfigurationError for a port that is in use."""
+    """Return the ports to listen on, replacing 0 by a free port; raise ConfigurationError if a port is in use."""
     with _bind(bolt_port, "GRAPHMEM_BOLT_PORT") as bolt, _bind(http_port, "GRAPHMEM_HTTP_PORT") as http:
         return bolt.getsockname()[1], http.getsockname()[1]
 

@@ -1,4 +1,4 @@
-"""Writes the lock file of the embedded Neo4j: `python -m graphmem.neo4j.embedded.relock`, after a change of version."""
+"""Writes the lock file of the embedded Neo4j: `python -m graphmem.neo4j.embedded.relock`, after a version change."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ROOT_ARTIFACTS = (
 
 
 def render_lock_file(jars: Sequence[Jar]) -> str:
-    """Return the text of a lock file: one jar per line, in the order of the class path."""
+    """Return the text of a lock file: one jar per line, in class path order."""
     lines = (f'  {{coordinates = "{jar.coordinates}", sha256 = "{jar.sha256}", size = {jar.size}}},\n' for jar in jars)
     roots = json.dumps(ROOT_ARTIFACTS)
     return f"# Made by graphmem.neo4j.embedded.relock.\nroots = {roots}\njars = [\n{''.join(lines)}]\n"

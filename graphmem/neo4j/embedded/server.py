@@ -1,4 +1,4 @@
-"""Starting, joining and stopping the embedded Neo4j, by what it answers.
+"""Starts, joins and stops the embedded Neo4j, and checks that it answers.
 
 One server runs per data folder. Every process that uses it holds a shared lock, which the kernel releases when the
 process ends. A supervisor process restarts a server that has died, and stops it when no process holds the lock (see
@@ -36,14 +36,14 @@ _INITIAL_PASSWORD = "neo4j"
 """The password of a new Neo4j, which must be changed before use."""
 
 _FAILED_DATABASE_CODES = ("Neo.DatabaseError.Transaction", "Neo.DatabaseError.Database")
-"""How the codes begin with which a database that has failed refuses a transaction."""
+"""Prefixes of the error codes with which a failed database refuses transactions."""
 
 log = logging.getLogger(__name__)
 
 
 async def is_reachable(info: ServerInfo) -> bool:
     """Return whether the server answers over HTTP, the last protocol that it starts."""
-    # Its address is plain HTTP: to load certificates for each question would take as long as many answers.
+    # The address is plain HTTP: loading certificates for each request would take longer than many responses.
     async with httpx.AsyncClient(trust_env=False, verify=False) as client:
         try:
             return (await client.head(info.browser_url)).is_success
@@ -52,9 +52,9 @@ async def is_reachable(info: ServerInfo) -> bool:
 
 
 async def accepts_password(info: ServerInfo) -> bool:
-    """Return whether the stored password works, which is set on a new server; False while it does not answer yet.
+    """Return whether the stored password works, setting it on a new server; False while the server does not answer.
 
-    Raises ConfigurationError when the server refuses the password.
+    Raises ConfigurationError if the server rejects the password.
     """
     try:
         await _ensure_password_works(info)
@@ -79,7 +79,7 @@ async def _ensure_password_works(info: ServerInfo) -> None:
 
 
 async def has_failed_database(info: ServerInfo) -> bool:
-    """Return whether the server answers that its database has failed."""
+    """Return whether the server reports that its database has failed."""
     text = (cypher_root() / "admin" / "check_database.cypher").read_text(encoding="utf-8")
     async with (
         AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, info.password)) as driver,
@@ -106,30 +106,30 @@ async def _can_log_in(info: ServerInfo, password: str) -> bool:
 
 
 READY_TIMEOUT_SECONDS = 180
-"""Seconds in which a launched server must answer, as long as its process lives."""
+"""Seconds within which a launched server must answer while its process lives."""
 
 _STOP_TIMEOUT_SECONDS = 90
-"""Seconds in which the supervisor must have stopped the server; longer than its own timeout."""
+"""Seconds within which the supervisor must stop the server; longer than the supervisor's own timeout."""
 
 _LEAVE_TIMEOUT_SECONDS = 3
-"""Seconds that the last process waits for the end of the server, which its supervisor stops in any case."""
+"""Seconds that the last process waits for the server to end; the supervisor stops it in any case."""
 
 _SUPERVISOR_CHECK_SECONDS = 2.0
-"""Seconds between two checks that the supervisor runs."""
+"""Seconds between checks that the supervisor runs."""
 
 _CHECKS_OF_DATABASE = 5
-"""After so many of these checks the database is checked, too."""
+"""Number of supervisor checks per check of the database."""
 
 _HALTED_STATUSES = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
-"""The statuses of a process that does not run until somebody changes that."""
+"""Statuses of a process that does not run until it is resumed or replaced."""
 
 _POLL_SECONDS = 0.2
-"""Seconds between two requests to a server that is starting."""
+"""Seconds between requests to a starting server."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerOptions:
-    """How a server is launched: its ports (0: any free one), and where its jars are or come from."""
+    """How to launch a server: its ports (0 for any free one), and where its jars are stored or downloaded from."""
 
     cache_dir: Path
     bolt_port: int = 0
@@ -139,7 +139,7 @@ class ServerOptions:
 
 
 class EmbeddedNeo4j:
-    """The use of one data folder's server by this process; `info` says how to connect to it."""
+    """This process's use of a data folder's server; `info` says how to connect to it."""
 
     def __init__(self, home: Neo4jHome, users_lock: FileLock, info: ServerInfo, options: ServerOptions) -> None:
         self._home = home
@@ -160,11 +160,10 @@ class EmbeddedNeo4j:
         progress: StartProgress | None = None,
         detached: bool = False,
     ) -> Self:
-        """Use the server of `data_dir`; start it if it does not run.
+        """Use the server of `data_dir`, starting it if it does not run.
 
-        A port of 0 means any free port; a running server keeps its ports. With `detached` the server runs until
-        `stop_server`. `progress` reports what is waited for. Raises ConfigurationError when the server cannot be
-        started or used.
+        A port of 0 means any free port; a running server keeps its ports. With `detached`, the server runs until
+        `stop_server`. `progress` reports waits. Raises ConfigurationError if the server cannot be started or used.
         """
         progress = progress or StartProgress()
         options = ServerOptions(cache_dir, bolt_port, http_port, mirror, progress)
@@ -195,9 +194,9 @@ class EmbeddedNeo4j:
         return cls(home, users_lock, home.info() or info, options)
 
     async def stop(self) -> None:
-        """Stop using the server; when no other process uses it and it is not detached, wait until it has stopped.
+        """Stop using the server; if no other process uses it and it is not detached, wait until it has stopped.
 
-        A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is left to its supervisor.
+        A server that does not end within `_LEAVE_TIMEOUT_SECONDS` is stopped by its supervisor later.
         """
         self._watch.cancel()
         if not self._users_lock.is_held:
@@ -210,7 +209,7 @@ class EmbeddedNeo4j:
             log.info("Neo4j has not ended yet: its supervisor stops it")
 
     def is_running(self) -> bool:
-        """Return whether the process of the server exists and has not been stopped by a signal."""
+        """Return whether the server's process exists and has not been stopped by a signal."""
         process = self._home.run_files.server_process()
         try:
             return process is not None and process.status() not in _HALTED_STATUSES
@@ -240,7 +239,7 @@ class EmbeddedNeo4j:
                 log.warning("Neo4j's supervisor was killed and has been replaced")
 
     async def _restart_failed_database(self) -> None:
-        """Kill a server whose database refuses every transaction, as after a full disk; its supervisor restarts it."""
+        """Kill a server whose database refuses all transactions, as after a full disk; its supervisor restarts it."""
         if not self._home.has_space() or not await has_failed_database(self.info):
             return
         async with FileLock(self._home.run_files.lifecycle_lock):
@@ -273,18 +272,18 @@ async def _lifecycle_locked(home: Neo4jHome, progress: StartProgress) -> AsyncIt
 
 
 async def find_server(data_dir: Path) -> ServerInfo | None:
-    """Return the server of `data_dir`; None when it does not run or does not answer."""
+    """Return the server of `data_dir`; None if it does not run or does not answer."""
     info = find_server_process(data_dir)
     return info if info and await is_reachable(info) else None
 
 
 def find_server_process(data_dir: Path) -> ServerInfo | None:
-    """Return the server of `data_dir` whose process runs, whether it answers or not."""
+    """Return the server of `data_dir` if its process runs, whether it answers or not."""
     return Neo4jHome.in_data_dir(data_dir).info()
 
 
 async def stop_server(data_dir: Path) -> bool:
-    """Stop the server of `data_dir`, even while it is used, and wait for its end; return whether it was running."""
+    """Stop the server of `data_dir`, even if it is in use, and wait until it ends; return whether it was running."""
     home = Neo4jHome.in_data_dir(data_dir)
     if home.run_files.server_process() is None and home.run_files.supervisor_process() is None:
         return False
@@ -297,8 +296,8 @@ async def stop_server(data_dir: Path) -> bool:
 async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = None) -> AsyncIterator[Neo4jHome]:
     """Keep the server of `data_dir` stopped, so that its files are complete.
 
-    One that ran is started again on the same ports. No process can start or join it meanwhile. Those that use it start
-    it again if this process is killed.
+    A server that was running is restarted on the same ports. No process can start or join it meanwhile. If this process
+    is killed, the server's users restart it.
     """
     home = Neo4jHome.in_data_dir(data_dir)
     home.create_folders()
@@ -320,7 +319,7 @@ async def paused_server(data_dir: Path, cache_dir: Path, mirror: str | None = No
 
 
 async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
-    """Start a supervisor that launches a server, or that adopts the one that a killed supervisor left behind.
+    """Start a supervisor that launches a server, or adopts the server that a killed supervisor left behind.
 
     The caller holds the lifecycle lock.
     """
@@ -345,7 +344,7 @@ async def _launch_supervisor(home: Neo4jHome, options: ServerOptions) -> None:
 
 
 def _choose_server_ports(home: Neo4jHome, options: ServerOptions) -> tuple[int, int]:
-    """Return the ports to listen on: those of a server that was killed, which its users still know, where possible."""
+    """Return the ports to listen on: if possible those of a killed server, which its users still know."""
     killed = home.run_files.read_state()
     if killed and options.bolt_port in (0, killed.bolt_port) and options.http_port in (0, killed.http_port):
         with suppress(ConfigurationError):
@@ -354,7 +353,7 @@ def _choose_server_ports(home: Neo4jHome, options: ServerOptions) -> tuple[int, 
 
 
 def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment in which Python finds the package `graphmem` of this process."""
+    """Return an environment in which Python finds this process's `graphmem` package."""
     root = str(Path(__file__).parents[3])
     paths = [root, *filter(None, [environment.get("PYTHONPATH")])]
     return {**environment, "PYTHONPATH": os.pathsep.join(paths)}
@@ -363,8 +362,8 @@ def _with_this_package(environment: Mapping[str, str]) -> dict[str, str]:
 async def _wait_until_ready(home: Neo4jHome) -> ServerInfo:
     """Return the server once it answers and its password works.
 
-    Raises ConfigurationError when its process ends, when the disk is full, when the password is not that of its data,
-    and when it takes more than `READY_TIMEOUT_SECONDS`.
+    Raises ConfigurationError if its process ends, the disk is full, the password does not match its data, or it takes
+    more than `READY_TIMEOUT_SECONDS`.
     """
     try:
         async with asyncio.timeout(READY_TIMEOUT_SECONDS):
@@ -395,7 +394,7 @@ async def _leave_server(home: Neo4jHome, users_lock: FileLock) -> None:
 
 
 async def _stop_server(home: Neo4jHome) -> None:
-    """Stop the server through its supervisor, or directly if that was killed. The caller holds the lifecycle lock."""
+    """Stop the server through its supervisor, or directly if that is dead. The caller holds the lifecycle lock."""
     files = home.run_files
     if files.supervisor_process() is None:
         if process := files.server_process():

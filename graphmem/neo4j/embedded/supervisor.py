@@ -1,9 +1,8 @@
 """Supervises one Neo4j server: runs it while a process uses it, restarts it, and stops it after the last user.
 
-The supervisor is a process of its own, outside the session of the process that starts it:
-`python -m graphmem.neo4j.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is
-launched; the supervisor continues in the background. It imports only what it needs, because it runs as long as the
-server.
+The supervisor is a separate process, outside the session of the process that starts it: `python -m
+graphmem.neo4j.embedded.supervisor HOME JAVA BOLT_PORT HTTP_PORT`. The command returns when the server is launched; the
+supervisor continues in the background. It imports only what it needs, because it runs as long as the server.
 
 A supervisor that holds `lifecycle.lock` and `users.lock` (see `RunFiles`) knows that no process uses or joins the
 server.
@@ -26,23 +25,23 @@ from graphmem.neo4j.embedded.home import LISTEN_ADDRESS, RunFiles, ServerState
 from graphmem.runtime.files import FileLock
 
 _POLL_SECONDS = 0.5
-"""Seconds between two looks at the server and its users."""
+"""Seconds between checks of the server and its users."""
 
 _SHUTDOWN_TIMEOUT_SECONDS = 60
-"""Seconds in which a server must end after SIGTERM; then it is killed."""
+"""Seconds within which a server must end after SIGTERM before it is killed."""
 
 ABANDONED_SECONDS = 30.0
-"""Seconds for which a server goes on after its last user was killed, so that one which is started again joins it."""
+"""Seconds that a server keeps running after its last user was killed, so that a restarted user can rejoin it."""
 
 MIN_RESTART_PAUSE_SECONDS = 0.5
-"""Seconds before a server that has ended is started again; the pause doubles with each server that ends soon."""
+"""Seconds before an ended server is restarted; the pause doubles each time a server ends soon."""
 
 MAX_RESTART_PAUSE_SECONDS = 60.0
-"""Longest pause in seconds; a server that has run for longer than this is restarted after the shortest one."""
+"""Maximum pause in seconds; a server that has run longer than this is restarted after the minimum pause."""
 
 
 def terminate(process: psutil.Process) -> None:
-    """Stop a server; kill it when it does not end within `_SHUTDOWN_TIMEOUT_SECONDS`."""
+    """Stop a server; kill it if it does not end within `_SHUTDOWN_TIMEOUT_SECONDS`."""
     try:
         process.terminate()
         process.wait(_SHUTDOWN_TIMEOUT_SECONDS)
@@ -54,7 +53,7 @@ def terminate(process: psutil.Process) -> None:
 
 
 class Supervisor:
-    """The supervisor of the server with the given run files, which `java` runs."""
+    """The supervisor of the server with the given run files, started with `java`."""
 
     def __init__(self, files: RunFiles, java: str) -> None:
         self._files = files
@@ -67,7 +66,7 @@ class Supervisor:
         self._process: psutil.Process | None = None
 
     def launch(self, bolt_port: int, http_port: int) -> None:
-        """Start the server, or adopt the one that a killed supervisor left behind; write the state."""
+        """Start the server, or adopt the server that a killed supervisor left behind; write the state."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._request_stop)
         process, state = self._files.server_process(), self._files.read_state()
@@ -78,9 +77,9 @@ class Supervisor:
             self._files.write_state(replace(state, supervisor=os.getpid()))
 
     def run(self) -> None:
-        """Return when a process asks to stop the server, when no process uses it, or when it fails its first start.
+        """Supervise until a process asks to stop the server, no process uses it, or its first start fails.
 
-        A server that has answered and ends, however that happens, is started again on the same ports.
+        A server that has answered is restarted on the same ports whenever it ends.
         """
         pause = MIN_RESTART_PAUSE_SECONDS
         started = time.monotonic()
@@ -103,7 +102,7 @@ class Supervisor:
         self._files.clear()
 
     def _wait_for_end(self) -> bool:
-        """Wait until the server has ended; return False when it is to be stopped instead."""
+        """Wait until the server has ended; return False if it must be stopped instead."""
         while not self._is_to_stop():
             self._has_answered = self._has_answered or self._is_answering()
             if self._process is None:
@@ -116,7 +115,7 @@ class Supervisor:
         return False
 
     def _wait_before_restart(self, seconds: float) -> bool:
-        """Wait; return False when the server is to be stopped meanwhile."""
+        """Wait; return False if the server must be stopped meanwhile."""
         end = time.monotonic() + seconds
         while not (stop := self._is_to_stop()) and time.monotonic() < end:
             time.sleep(min(_POLL_SECONDS, seconds))
@@ -142,7 +141,7 @@ class Supervisor:
             raise
 
     def _is_answering(self) -> bool:
-        """Return whether the server accepts HTTP connections, which it does last."""
+        """Return whether the server accepts HTTP connections, its last protocol to start."""
         state = self._files.read_state()
         if state is None:
             return False
@@ -161,7 +160,8 @@ class Supervisor:
     def _has_no_users(self) -> bool:
         """Return whether no process has used the server for `ABANDONED_SECONDS`.
 
-        If so, both locks stay held, so that none joins any more. The last user that leaves in order asks for the stop.
+        If so, both locks stay held, so that no process can join. A last user that leaves normally requests the stop
+        itself.
         """
         if not self._lifecycle_lock.try_acquire():
             return False
