@@ -16,7 +16,7 @@ from graphmem.tenants.spaces import SPACES_FIELD, SpaceId, SpaceSelection
 from graphmem.tenants.trust import StatedKind
 
 ASK_TOP = 30
-"""Memories besides those of the profile that one look may show; an answer may count or compare several."""
+"""Most memories per look besides those of the profile; an answer may count or compare several."""
 
 
 class AskRequest(RequestBody):
@@ -48,7 +48,7 @@ class AskRequest(RequestBody):
         return self.valid_as_of is not None or self.known_as_of is not None
 
     def to_context_request(self, searched: str) -> ContextRequest:
-        """Return the request for the context in which `searched` may be answered."""
+        """Return the request for a context that may answer the question `searched`."""
         return ContextRequest(
             question=searched,
             session_id=self.session_id,

@@ -1,4 +1,4 @@
-"""Questions to memory: a model answers from what a context shows, and may ask for one more search."""
+"""Questions to memory: a model answers from a context, and may ask for one more search."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MAX_LOOKS = 2
-"""Contexts that a model is shown for one question, at most, each with one call."""
+"""Most contexts shown to the model for one question, each with one call."""
 
 MAX_PAST_MESSAGES = 50
-"""Messages of an earlier session that are shown at most, from its beginning."""
+"""Most messages shown of an earlier session, from its beginning."""
 
 MAX_MESSAGE_TOKENS = 100
-"""Tokens of such a message that are shown."""
+"""Tokens shown of each message of an earlier session."""
 
 MAX_SEARCH_LENGTH = 1_000
-"""Characters of what the model asks to search for that are read."""
+"""Characters read of the search that the model asks for."""
 
 
 @dataclass(slots=True)
 class _Inquiry:
-    """What one question has been shown and has cost until now; a context a look."""
+    """The sources shown for one question and their cost so far; one context per look."""
 
     shown: ShownSources = field(default_factory=ShownSources)
     contexts: list[BuiltContext] = field(default_factory=list)
@@ -48,7 +48,7 @@ class _Inquiry:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedAnswer:
-    """An answer whose citations stand in what was shown."""
+    """An answer whose citations occur in the sources shown."""
 
     text: str
     citations: Sequence[Citation]
@@ -69,15 +69,15 @@ class AskService:
 
     @property
     def has_model(self) -> bool:
-        """Whether a model is configured, without which nothing can be asked."""
+        """Whether a model is configured; questions require one."""
         return self._model is not None
 
     async def ask(self, reader: Reader, request: AskRequest) -> AskResponse:
         """Return the answer to a question with its citations, or that memory has none.
 
-        What each look shows counts as retrieved by the rule of contexts, if the request reinforces. No model is
-        called to read nothing, or nothing new. Raises NotConfigured without a model, InvalidInput when the question
-        alone exceeds the budget, ModelUnavailable for a model that fails or whose answer is cut off.
+        If the request reinforces, the memories shown by each look count as retrieved, as for contexts. The model is not
+        called without sources, or without new ones. Raises NotConfigured without a model, InvalidInput if the question
+        alone exceeds the budget, ModelUnavailable if the model fails or its answer is cut off.
         """
         if self._model is None:
             raise NotConfigured(
@@ -100,7 +100,7 @@ class AskService:
     async def _find_answer(
         self, reader: Reader, request: AskRequest, model: LanguageModel, inquiry: _Inquiry
     ) -> _CheckedAnswer | None:
-        """Return the first answer that cites a source, after as many looks as that takes; None without one."""
+        """Return the first answer that cites a source, in up to `MAX_LOOKS` looks; None without one."""
         scope, searched = scope_of(reader), request.question
         for look in range(1, MAX_LOOKS + 1):
             built = await self._contexts.gather(reader, request.to_context_request(searched))
@@ -111,7 +111,7 @@ class AskService:
                 found += await self._load_past_session(scope.owner, request, built)
             inquiry.shown = inquiry.shown.extended(found)
             if len(inquiry.shown.sources) == before:
-                return None  # there is nothing to read that the model has not read
+                return None  # the model has seen every source
             prompt = await self._render(scope.owner, request, inquiry, look, searched)
             completion = await model.complete_structured(prompt, ModelAnswer, use="main")
             inquiry.receipt += completion.receipt
@@ -130,10 +130,10 @@ class AskService:
         return None
 
     async def _load_past_session(self, owner: Owner, request: AskRequest, built: BuiltContext) -> list[Source]:
-        """Return the messages of the earlier session that a question refers to, as many as the budget has left.
+        """Return the messages of the earlier session that a question refers to, as many as fit into the budget left.
 
-        It is the one most related to the question, else the latest. Of an earlier time none are returned: a session
-        does not tell which of its messages were stored by then.
+        This is the session most related to the question, else the latest. For a request as of an earlier time, nothing
+        is returned: a session does not record which messages were stored by then.
         """
         if request.is_past or not refers_to_past_session(request.question):
             return []
@@ -170,7 +170,7 @@ class AskService:
 
 
 def _shown_sources(scope: ReadScope, request: AskRequest, built: BuiltContext) -> list[Source]:
-    """Return the memories and the messages that a context shows."""
+    """Return the memories and messages that a context shows."""
     user_id, titles = scope.owner.user_id, scope.titles
     return [
         *(Source.of_memory(memory, scope.owner.entity_name, titles) for memory in built.context.memories),
@@ -183,6 +183,6 @@ def _shown_sources(scope: ReadScope, request: AskRequest, built: BuiltContext) -
 
 
 def _may_be_source(message: Message, request: AskRequest, built: BuiltContext) -> bool:
-    """Return whether an answer may cite a message: nothing of it was caught, and it is trusted enough."""
+    """Return whether an answer may cite a message: it has no caught statements and is trusted enough."""
     order = built.trust_order
     return not message.is_caught and order.passes(order.least_trusted(message.stated_by), request.min_trust)

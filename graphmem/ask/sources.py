@@ -1,4 +1,4 @@
-"""The sources that a model is shown for a question, by number, and the check of what it quotes from them. Pure."""
+"""The numbered sources shown to a model for a question, and the check of its quotes. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SourceKey = tuple[str | None, str | None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A memory or a message as the prompt shows it: `shown` is its line, `text` all that was said."""
+    """A memory or a message as the prompt shows it: `shown` is its line, `text` its full content."""
 
     shown: str
     text: str
@@ -36,10 +36,10 @@ class Source:
 
     @classmethod
     def of_memory(cls, memory: Memory, user_entity_name: str, titles: Mapping[str, str]) -> Source:
-        """Return a memory as a source, with the days between which it holds or the day of its first version.
+        """Return a memory as a source, with its valid dates or the day of its first version.
 
-        Of one about the user's own entity it says so, since its text may name the user, and of text of others where it
-        is from. One that is contested says so. One of a space has the space's title, of `titles` by the ids of spaces.
+        A memory about the user's own entity says so, since its text may name the user; text of others names its origin;
+        a contested memory says so. A memory of a space has the space's title, from `titles` by space id.
         """
         start = format_date(memory.valid_at) if memory.valid_at else ""
         end = f"until {format_date(memory.invalid_at)}" if memory.invalid_at else ""
@@ -53,9 +53,9 @@ class Source:
 
     @classmethod
     def of_message(cls, message: Message, line: PreambleLine, user_id: str, titles: Mapping[str, str]) -> Source:
-        """Return a message as a source; `line` has the part of it that a context shows, and its speaker.
+        """Return a message as a source; `line` has its speaker and the part of it that a context shows.
 
-        One of a space has the space's title, and says so if it is the user who speaks there by the name of their id.
+        A message of a space has the space's title, and says so if the user speaks there under their id.
         """
         day = format_date(message.timestamp)
         said = line.text if line.text.startswith(day) else f"{day}, {line.text}"
@@ -68,7 +68,7 @@ class Source:
 
     @property
     def key(self) -> SourceKey:
-        """What tells it from other sources: ids of messages are unique in a user or in a space only."""
+        """What identifies the source: message ids are unique only within a user or a space."""
         return self.citation.space, self.citation.memory_id, self.citation.message_id
 
 
@@ -78,12 +78,12 @@ def _origin(space: str | None, titles: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ShownSources:
-    """The sources shown until now; the number of each is its place, from 1."""
+    """The sources shown so far; a source's number is its position, from 1."""
 
     sources: Sequence[Source] = ()
 
     def extended(self, found: Iterable[Source]) -> ShownSources:
-        """Return these sources and, the oldest first, those that are not among them."""
+        """Return these sources followed by the new ones, oldest first."""
         known = {source.key for source in self.sources}
         added = {source.key: source for source in found if source.key not in known}
         ordered = sorted(added.values(), key=lambda source: (source.at, source.shown))
@@ -94,7 +94,7 @@ class ShownSources:
         return "\n".join(f"[{number}] {source.shown}" for number, source in enumerate(self.sources, 1))
 
     def check(self, quotes: Iterable[SourceQuote]) -> list[Citation]:
-        """Return a citation for each quote that stands in the source it names, each once, in the model's order."""
+        """Return a citation for each quote that occurs in the source it names, each once, in the model's order."""
         found: dict[tuple[int, str], Citation] = {}
         for quote in quotes:
             if not 0 < quote.source <= len(self.sources):
@@ -107,9 +107,9 @@ class ShownSources:
 
 
 def find_quote(quote: str, text: str) -> str | None:
-    """Return the words of a text that a quote repeats, as they stand there; None for a quote that is not in it.
+    """Return the words of a text that a quote repeats, as the text spells them; None if the text lacks them.
 
-    Case, width and what stands between words make no difference. A quote without a word that says anything is none.
+    Case, width and separators between words are ignored. A quote without content words or numbers matches nothing.
     """
     words = _WORD.findall(fold(quote).text)
     if not (content_words(quote) or any(word.isnumeric() for word in words)):
