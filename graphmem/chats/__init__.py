@@ -1,1 +1,1 @@
-"""Chats with models in the protocols of their providers: what is asked, the context that is added, what is stored."""
+"""Chats with models in their providers' protocols: reading requests, adding contexts, storing turns."""

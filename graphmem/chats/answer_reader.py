@@ -1,4 +1,4 @@
-"""Reading an answer while its bytes pass, and failures of memory, which the calls do not notice."""
+"""Reading answers as they stream, and recording failures of memory without affecting the calls."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class ChatFailures:
-    """Counts failures, and logs the first of several of one kind in a row; `on_failure` is called with the kind."""
+    """Counts failures, and logs the first of consecutive failures of a kind; `on_failure` is called with the kind."""
 
     def __init__(self, on_failure: Callable[[ChatFailure], None] | None = None) -> None:
         self.count = 0
@@ -50,7 +50,7 @@ class ChatFailures:
 
     @contextmanager
     def noted(self, kind: ChatFailure, errors: tuple[type[Exception], ...] = (Exception,)) -> Iterator[None]:
-        """Return a block whose `errors` are noted and go no further."""
+        """Return a block whose `errors` are noted and suppressed."""
         try:
             yield
         except errors as error:
@@ -61,7 +61,7 @@ class ChatFailures:
             if self._on_failure:
                 self._on_failure(kind)
             if is_first:
-                # The text of an unexpected error may quote what was said.
+                # The text of an unexpected error may quote the conversation.
                 reason = error.detail if isinstance(error, GraphmemError) else type(error).__name__
                 log.warning("%s: %s", kind.text, reason)
         else:
@@ -69,13 +69,13 @@ class ChatFailures:
 
 
 MAX_ANSWER_BYTES = 16 * 1024 * 1024
-"""Bytes of an answer that are read; a longer one is passed on and not stored."""
+"""Most bytes read of an answer; a longer one is passed on but not stored."""
 
 _EVENT_STREAM = "text/event-stream"
 
 
 class AnswerReader:
-    """Reads the answer to one request: `feed` takes its bytes as they come, `finish` returns what they said."""
+    """Reads the answer to one request: `feed` takes its bytes as they arrive, `finish` returns its content."""
 
     def __init__(self, protocol: ChatProtocol, content_type: str) -> None:
         self._protocol = protocol
@@ -86,7 +86,7 @@ class AnswerReader:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider has said that the answer ends."""
+        """Whether the provider has signalled the end of the answer."""
         return self._answer.is_complete
 
     def feed(self, data: bytes) -> None:
@@ -103,10 +103,10 @@ class AnswerReader:
                 self._read_line(bytes(line))
 
     def finish(self, *, is_broken: bool = False) -> ChatAnswer | None:
-        """Return the answer, without the thoughts of the model; None for one that cannot be read or is too long.
+        """Return the answer without the model's thoughts; None if it cannot be read or is too long.
 
-        A stream need not say that it ends: servers leave the reason to finish out, and callers stop reading. What was
-        read is the answer, unless the connection broke (`is_broken`) or the provider reported an error.
+        A stream need not signal its end: servers leave the finish reason out, and callers stop reading. The text read
+        so far is the answer, unless the connection broke (`is_broken`) or the provider reported an error.
         """
         if self._size > MAX_ANSWER_BYTES:
             return None
@@ -115,13 +115,13 @@ class AnswerReader:
             body = _parse_object(bytes(self._unread))
             answer = self._protocol.read_answer(body) if body else answer
         elif self._unread:
-            self._read_line(bytes(self._unread))  # the last line of a stream may lack its end
+            self._read_line(bytes(self._unread))  # the last line of a stream may lack its line break
         answer.text = without_thoughts(answer.text)
         ended = answer.is_complete or (self._is_stream and not is_broken and bool(answer.text))
         return answer if ended and not answer.has_failed else None
 
     def _read_line(self, line: bytes) -> None:
-        """Read a line of the stream: each event of these protocols has its JSON in one line."""
+        """Read a line of the stream; in these protocols, an event's JSON is on one line."""
         field, _, value = line.rstrip(b"\r").partition(b":")
         if field == b"data" and (event := _parse_object(value)):
             self._answer.has_failed |= bool(event.get("error"))
@@ -137,7 +137,7 @@ def _parse_object(data: bytes) -> dict[str, Any] | None:
 
 
 class PassingAnswer:
-    """Reads an answer that passes, and hands it over at its end; what fails is noted and does not stop the answer.
+    """Reads an answer that is passed on, and hands it over at its end; failures are noted and do not stop the answer.
 
     `on_answer` is called once, with None for an answer that broke off or cannot be read.
     """
@@ -151,7 +151,7 @@ class PassingAnswer:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the provider has said that the answer ends."""
+        """Whether the provider has signalled the end of the answer."""
         return self._reader is not None and self._reader.is_complete
 
     def feed(self, data: bytes) -> None:
@@ -163,7 +163,7 @@ class PassingAnswer:
                 self._reader = reader
 
     def end(self, *, is_broken: bool = False) -> None:
-        """Hand over the answer, the first time; `is_broken` where the provider's connection broke in the middle."""
+        """Hand over the answer on the first call; `is_broken` means that the provider's connection broke off."""
         on_answer, self._on_answer = self._on_answer, None
         if on_answer is not None:
             with self._failures.noted(ChatFailure.ANSWER):

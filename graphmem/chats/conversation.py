@@ -1,4 +1,4 @@
-"""Which conversation a request belongs to, what it adds to it, and what a process remembers of recent calls. Pure."""
+"""The conversation of a request, the turns it adds, and the recent calls that a process remembers. Pure."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from graphmem.chats.protocol import ChatAnswer, ChatRequest, make_context_block
 from graphmem.text.normalising import is_blank, remove_unstorable
 
 MAX_QUESTION_CHARACTERS = 4_000
-"""Characters of a question that memories are searched for; the last ones, where what is asked mostly stands."""
+"""Characters of a question to search memories for, from its end, where the actual question usually is."""
 
 MAX_TURN_CHARACTERS = 30_000
-"""Characters of a turn that are stored; the rest is cut off."""
+"""Characters stored of a turn; the rest is cut off."""
 
 
 def question_of(request: ChatRequest) -> str | None:
-    """Return what memories are searched for; None where the user sent no text."""
+    """Return the text to search memories for; None if the user sent no text."""
     text = request.asked.text[-MAX_QUESTION_CHARACTERS:] if request.asked else ""
     return None if is_blank(text) else text
 
 
 @dataclass(frozen=True, slots=True)
 class ConversationIds:
-    """Makes the ids of sessions and messages from what was said, so that what is sent again is recognised.
+    """Makes session and message ids from the conversation's text, so that repeated turns are recognised.
 
-    Nobody without the `secret` can tell from an id what was said.
+    Without the `secret`, an id reveals nothing about the text.
     """
 
     secret: bytes
 
     def session_id(self, user_id: str, request: ChatRequest, today: date) -> str:
-        """Return the id of the session of a request: that of its thread, else one of today that begins like it."""
+        """Return the session id of a request: its thread's, else that of today's session with the same beginning."""
         beginning = [request.thread_id] if request.thread_id else [today.isoformat(), request.turns[0].content]
         return self._make("session", user_id, *beginning)
 
     def asked_id(self, session_id: str, request: ChatRequest) -> str:
-        """Return the id of the user's turn, which follows from all turns up to it."""
+        """Return the id of the user's turn, derived from all turns up to it."""
         asked = max((index for index, turn in enumerate(request.turns, 1) if turn.role == "user"), default=0)
         return self._message_id(session_id, request, asked)
 
     def answer_id(self, session_id: str, request: ChatRequest, answer: ChatAnswer) -> str:
-        """Return the id of an answer, which follows from all turns before it and from its text."""
+        """Return the id of an answer, derived from all turns before it and from its text."""
         return self._message_id(session_id, request, len(request.turns), answer.text)
 
     def _message_id(self, session_id: str, request: ChatRequest, count: int, *more: str) -> str:
@@ -64,7 +64,7 @@ class ConversationIds:
 def messages_to_store(
     ids: ConversationIds, session_id: str, request: ChatRequest, answer: ChatAnswer | None
 ) -> list[dict[str, Any]]:
-    """Return what a call adds to its session: the user's turn, and the answer if it is complete and has text."""
+    """Return the messages that a call adds to its session: the user's turn, and a complete answer that has text."""
     messages = []
     if request.asked:
         messages.append((ids.asked_id(session_id, request), "user", request.asked.content))
@@ -78,34 +78,34 @@ def messages_to_store(
 
 
 CONTEXT_SECONDS = 600
-"""Seconds in which the requests that follow the results of tools get the context of their question again."""
+"""Seconds for which requests with tool results reuse the context of their question."""
 
 MAX_CONTEXTS = 1_000
-"""Contexts that are remembered; the least recently used is dropped first."""
+"""Most contexts remembered; the least recently used is dropped first."""
 
 RESPONSE_SECONDS = 24 * 3600
-"""Seconds in which a response that a request continues leads to its session."""
+"""Seconds for which a response that a request continues leads to its session."""
 
 MAX_RESPONSES = 10_000
-"""Responses that are remembered; the least recently used is dropped first."""
+"""Most responses remembered; the least recently used is dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatContext:
-    """A context for a request: the block for its system prompt, which may be empty, and the id of the context."""
+    """A context for a request: its id, and the block for the system prompt, which may be empty."""
 
     id: str
     block: str
 
     @classmethod
     def make(cls, context_id: str, preamble: str) -> ChatContext:
-        """Return the context with a preamble; an empty one adds nothing to a prompt."""
+        """Return the context with a preamble; an empty preamble adds nothing to the prompt."""
         return cls(context_id, make_context_block(preamble) if preamble.strip() else "")
 
 
 @dataclass(slots=True)
 class ChatCall:
-    """One model call: the session of its conversation, and its context, if it could be had."""
+    """A model call: the session of its conversation, and its context if available."""
 
     request: ChatRequest
     session_id: str
@@ -114,7 +114,7 @@ class ChatCall:
 
 @dataclass(frozen=True, slots=True)
 class RecentResponse:
-    """The response to a call: its session, its context if that is kept, and the id of the message that it answers."""
+    """The response to a call: its session, its context if kept, and the id of the message that it answers."""
 
     session_id: str
     context: ChatContext | None = None
@@ -122,7 +122,7 @@ class RecentResponse:
 
 
 class RecentChats:
-    """The contexts of the latest questions and the calls of the latest responses, by user; threads may share it."""
+    """The contexts of recent questions and the calls of recent responses, by user; safe to share between threads."""
 
     def __init__(self) -> None:
         self._contexts: TTLCache[tuple[str, str, str], ChatContext] = TTLCache(MAX_CONTEXTS, CONTEXT_SECONDS)
@@ -135,7 +135,7 @@ class RecentChats:
             return self._responses.get((user, request.thread_id)) if request.thread_id else None
 
     def find_context(self, user: str, call: ChatCall) -> ChatContext | None:
-        """Return the context of a question that the model has begun to answer, if it is remembered."""
+        """Return the remembered context of a question that the model has begun to answer, if any."""
         if not call.request.is_continued:
             return None
         if call.request.asked is None:

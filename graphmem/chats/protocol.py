@@ -1,4 +1,4 @@
-"""Requests to chat models in the protocols of their providers: what was said, and where a context goes. Pure."""
+"""Requests to chat models in their providers' protocols: reading the turns, adding a context. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from graphmem.text.added_texts import PROMPT_TAG, fence_context, without_added_t
 from graphmem.text.normalising import remove_unstorable
 
 JsonObject = dict[str, Any]
-"""A JSON object of a protocol, of which a part is known here and the rest is passed on as it is."""
+"""A JSON object of a protocol; members unknown here are passed on unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class ChatTurn:
 
     @property
     def content(self) -> str:
-        """The turn as it is stored: its text, and a mark for each attachment."""
+        """The turn as stored: its text, and a mark for each attachment."""
         return mark_attachments(self.text, self.attachments)
 
 
@@ -34,10 +34,9 @@ class ChatTurn:
 class ChatRequest:
     """The content of a request to a model.
 
-    `turns` are those of user and model that it carries, oldest first. The model is to answer the latest one of the
-    user; with `is_continued` it has begun to, and results of tools follow. `thread_id` names a conversation or a
-    response whose turns the provider keeps, so that they are not sent again. `user_id` is whom the request names as its
-    user.
+    `turns` are the user's and the model's, oldest first. The model is to answer the user's latest turn; with
+    `is_continued` it has begun to, and tool results follow. `thread_id` names a conversation or a response whose turns
+    the provider keeps, so that they are not sent again. `user_id` is the user that the request names.
     """
 
     turns: tuple[ChatTurn, ...]
@@ -47,26 +46,26 @@ class ChatRequest:
 
     @classmethod
     def of_text(cls, text: str) -> ChatRequest:
-        """Return a request in which the user says a text."""
+        """Return a request with a text as the user's only turn."""
         return cls((ChatTurn("user", text),))
 
     @property
     def asked(self) -> ChatTurn | None:
-        """The latest turn of the user; None in a request without one."""
+        """The user's latest turn; None in a request without one."""
         return next((turn for turn in reversed(self.turns) if turn.role == "user"), None)
 
     @property
     def is_dialogue(self) -> bool:
-        """Whether the model answers a user: a turn in the request, or one that the provider keeps."""
+        """Whether the model answers a user, whose turn is in the request or kept by the provider."""
         return self.asked is not None or (self.is_continued and self.thread_id is not None)
 
 
 @dataclass(slots=True)
 class ChatAnswer:
-    """What a model has answered, as far as it was read; `response_id` is by what a later request may refer to it.
+    """A model's answer as far as it was read; later requests may refer to its `response_id`.
 
-    `is_complete` once the provider has said that it ends here, which some servers never do; `has_failed` once it has
-    reported an error instead.
+    `is_complete` is set once the provider signals the end, which some servers never do, `has_failed` once it reports an
+    error instead.
     """
 
     text: str = ""
@@ -76,31 +75,31 @@ class ChatAnswer:
 
 
 class ChatProtocol(ABC):
-    """How requests to a model and its answers look; nothing here fails on what it does not know."""
+    """The format of requests to a model and of its answers; unknown content never raises."""
 
     name: ClassVar[str]
     path: ClassVar[str]
-    """The end of the path that requests are sent to."""
+    """The end of the path of requests."""
 
     @abstractmethod
     def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Return what the body of a request says."""
+        """Read the body of a request."""
 
     @abstractmethod
     def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
-        """Return the body of a request with a context at the end of its system prompt, in place of an earlier one."""
+        """Return the body of a request with a context at the end of its system prompt, replacing an earlier one."""
 
     @abstractmethod
     def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
-        """Return what an answer that is not streamed says."""
+        """Read an answer that is not streamed."""
 
     @abstractmethod
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
-        """Add what one event of a streamed answer says to what was read before."""
+        """Add an event of a streamed answer to the answer read so far."""
 
 
 HistoryItem = ChatTurn | Literal["tool result"]
-"""One item of the history in a request, as far as it matters here."""
+"""One item of the history in a request, reduced to what the code here needs."""
 
 
 def make_request(items: Iterable[HistoryItem], *, thread_id: object = None, user_id: object = None) -> ChatRequest:
@@ -117,7 +116,7 @@ def make_request(items: Iterable[HistoryItem], *, thread_id: object = None, user
     if not asked:
         turns = []
     elif not is_continued:
-        del turns[asked:]  # the beginning of the answer, which the caller dictates
+        del turns[asked:]  # the beginning of the answer, dictated by the caller
     return ChatRequest(
         tuple(turns),
         is_continued=is_continued,
@@ -127,7 +126,7 @@ def make_request(items: Iterable[HistoryItem], *, thread_id: object = None, user
 
 
 def make_turn(role: Literal["user", "assistant"], content: object) -> ChatTurn:
-    """Return the turn of a message whose content is a text, or a list of parts of which some are attachments."""
+    """Return the turn of a message whose content is a text or a list of parts, some of them attachments."""
     text = remove_unstorable(without_added_texts(text_of(content))).strip()
     if role == "assistant":
         text = without_thoughts(text)
@@ -135,7 +134,7 @@ def make_turn(role: Literal["user", "assistant"], content: object) -> ChatTurn:
 
 
 def text_or_none(value: object) -> str | None:
-    """Return a value that is a text with something in it; None for any other."""
+    """Return a value if it is a non-blank text, otherwise None."""
     return value if isinstance(value, str) and value.strip() else None
 
 
@@ -145,22 +144,22 @@ _BLOCK = re.compile(rf"\s*{OPENING}.*?{CLOSING}", re.DOTALL)
 
 
 def make_context_block(preamble: str) -> str:
-    """Return a context as it stands in a prompt."""
+    """Return the block of a prompt that holds a context."""
     return fence_context(PROMPT_TAG, preamble)
 
 
 def is_context_block(text: str) -> bool:
-    """Return whether a text is a context that `make_context_block` returned."""
+    """Return whether a text is a block from `make_context_block`."""
     return text.startswith(OPENING) and text.rstrip().endswith(CLOSING)
 
 
 def without_context_blocks(text: str) -> str:
-    """Return a text without the contexts in it."""
+    """Return a text without its context blocks."""
     return _BLOCK.sub("", text).lstrip("\n") if OPENING in text else text
 
 
 def with_context_block(text: str, block: str) -> str:
-    """Return a system prompt with a context at its end, in place of an earlier one."""
+    """Return a system prompt with a context at its end, replacing an earlier one."""
     return "\n\n".join(part for part in (without_context_blocks(text), block) if part)
 
 
@@ -175,11 +174,11 @@ class ChatCompletionsProtocol(ChatProtocol):
     path = "/chat/completions"
 
     def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Return what the body of a request says."""
+        """Read the body of a request."""
         return make_request(_read_completions_history(_messages_of(body)), user_id=body.get("user"))
 
     def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
-        """Return the body with a context at the end of its last system message, or in one of its own."""
+        """Return the body with a context at the end of its last system message, or in a new one."""
         messages = [_without_context(message) for message in _messages_of(body)]
         leading = 0
         while leading < len(messages) and _role_of(messages[leading]) in _SYSTEM_ROLES:
@@ -192,7 +191,7 @@ class ChatCompletionsProtocol(ChatProtocol):
         return {**body, "messages": messages}
 
     def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
-        """Return what the first choice says."""
+        """Read the first choice."""
         answer = ChatAnswer(response_id=text_or_none(body.get("id")), is_complete=True)
         for choice in _first_choices(body):
             message = choice.get("message")
@@ -200,7 +199,7 @@ class ChatCompletionsProtocol(ChatProtocol):
         return answer
 
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
-        """Add what a chunk says; the one with a reason to finish ends the answer."""
+        """Add a chunk; the one with a finish reason ends the answer."""
         answer.response_id = answer.response_id or text_or_none(event.get("id"))
         for choice in _first_choices(event):
             delta = choice.get("delta")
@@ -229,7 +228,7 @@ def _read_completions_history(messages: list[Any]) -> Iterator[HistoryItem]:
 
 
 def _without_context(message: Any) -> Any:
-    """Return a system message without an earlier context; any other message as it is."""
+    """Return a system message without an earlier context; return other messages unchanged."""
     content = message.get("content") if _role_of(message) in _SYSTEM_ROLES else None
     if isinstance(content, str):
         return {**message, "content": without_context_blocks(content)}
@@ -243,7 +242,7 @@ def _extended(content: object, block: str) -> object:
 
 
 def _first_choices(body: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the first choice, if there is one: of several answers one is stored."""
+    """Yield the first choice, if any: only one of several answers is stored."""
     choices = body.get("choices")
     for choice in choices if isinstance(choices, list) else []:
         if isinstance(choice, dict) and choice.get("index", 0) == 0:
@@ -261,7 +260,7 @@ class ResponsesProtocol(ChatProtocol):
     path = "/responses"
 
     def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Return what the body of a request says."""
+        """Read the body of a request."""
         conversation = body.get("conversation")
         if isinstance(conversation, dict):
             conversation = conversation.get("id")
@@ -276,7 +275,7 @@ class ResponsesProtocol(ChatProtocol):
         return {**body, "instructions": with_context_block(text_of(body.get("instructions")), block)}
 
     def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
-        """Return what the messages of a response say."""
+        """Read the messages of a response."""
         items = body.get("output")
         texts = [
             text_of(item.get("content"))
@@ -287,7 +286,7 @@ class ResponsesProtocol(ChatProtocol):
         return ChatAnswer("\n".join(filter(None, texts)), text_or_none(body.get("id")), is_complete)
 
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
-        """Add what an event says; the last one holds the whole response."""
+        """Add an event; the last one holds the whole response."""
         kind, delta = event.get("type"), event.get("delta")
         answer.has_failed |= kind in _FAILURE_EVENTS
         if kind == "response.output_text.delta" and isinstance(delta, str):
@@ -320,7 +319,7 @@ class MessagesProtocol(ChatProtocol):
     path = "/v1/messages"
 
     def read_request(self, body: Mapping[str, Any]) -> ChatRequest:
-        """Return what the body of a request says; nothing of one that only asks for a summary."""
+        """Read the body of a request; one that only asks for a summary has no turns."""
         if body.get("compaction"):
             return ChatRequest(())
         metadata = body.get("metadata")
@@ -330,9 +329,9 @@ class MessagesProtocol(ChatProtocol):
         )
 
     def add_context(self, body: Mapping[str, Any], block: str) -> JsonObject:
-        """Return the body with a context at the end of its system prompt, after what the caller has cached of it.
+        """Return the body with a context at the end of its system prompt, after the part that the caller caches.
 
-        The system prompt of a thread cannot change: there the context goes before what the user says.
+        The system prompt of a thread cannot change, so there the context precedes the user's text.
         """
         if _continued_thread(body):
             return {**body, "messages": _before_last_turn(body.get("messages"), block)}
@@ -343,11 +342,11 @@ class MessagesProtocol(ChatProtocol):
         return {**body, "system": with_context_block(text_of(system), block)}
 
     def read_answer(self, body: Mapping[str, Any]) -> ChatAnswer:
-        """Return what the text of a message says, without thoughts and tool calls."""
+        """Read the text of a message, without thoughts and tool calls."""
         return ChatAnswer(_text_of_blocks(body.get("content")), text_or_none(body.get("id")), is_complete=True)
 
     def read_event(self, event: Mapping[str, Any], answer: ChatAnswer) -> None:
-        """Add what an event says; `message_stop` ends the answer."""
+        """Add an event; `message_stop` ends the answer."""
         kind = event.get("type")
         if kind == "message_start":
             message = event.get("message")
@@ -363,13 +362,13 @@ class MessagesProtocol(ChatProtocol):
 
 
 def _continued_thread(body: Mapping[str, Any]) -> str | None:
-    """Return the response that a request continues, whose turns and system prompt the provider keeps."""
+    """Return the id of the response that a request continues, whose turns and system prompt the provider keeps."""
     thread = body.get("thread")
     return text_or_none(thread.get("previous_message_id")) if isinstance(thread, dict) else None
 
 
 def _before_last_turn(messages: object, block: str) -> object:
-    """Return messages with a context in the last one, after results of tools; as they are where these are all."""
+    """Return messages with a context in the last one, after tool results; unchanged if it has nothing else."""
     last = messages[-1] if isinstance(messages, list) and messages else None
     if not isinstance(messages, list) or not isinstance(last, dict) or last.get("role") != "user":
         return messages
@@ -389,7 +388,7 @@ def _read_messages_history(messages: object) -> Iterator[HistoryItem]:
             continue
         content = message.get("content")
         blocks = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
-        # Results come before what the user adds to them.
+        # Tool results must precede the user's text.
         if any(block.get("type") == "tool_result" for block in blocks):
             yield "tool result"
         said = content if isinstance(content, str) else [block for block in blocks if _is_said(block)]

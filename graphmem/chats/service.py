@@ -1,4 +1,4 @@
-"""Model calls that the service passes on: to which provider, a context before a call, its turns stored after it."""
+"""Model calls that the service passes on: their providers, the contexts added to them, the turns stored after them."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from graphmem.tenants.users import UserStore
 from graphmem.text.token_counts import count_tokens
 
 DEFAULT_CHAT_BUDGET = 1_000
-"""Tokens of a context in a system prompt, unless the caller says otherwise."""
+"""Default token budget of a context in a system prompt."""
 
 CONTEXT_SECONDS = 30.0
-"""Seconds that a call waits for its context: as long as a request; a database that is away fails sooner."""
+"""Seconds that a call waits for its context, as long as for a request; an unreachable database fails sooner."""
 
 STORE_SECONDS = 30.0
-"""Seconds that the database may work to store the turns of a call."""
+"""Seconds of database work in which to store the turns of a call."""
 
 STORE_PAUSES = (1.0, 5.0, 30.0)
-"""Seconds before each further try to store turns while a dependency is unavailable."""
+"""Seconds before each retry of storing turns while a dependency is unavailable."""
 
 PREVIOUS_SECONDS = 5.0
-"""Seconds that a call waits until the turns of its user's calls before it are stored: its context may need them."""
+"""Seconds that a call waits for its user's earlier turns to be stored: its context may need them."""
 
 CLOSING_SECONDS = 5.0
-"""Seconds in which turns that are not stored yet are stored when the service ends."""
+"""Seconds in which remaining turns are stored when the service closes."""
 
 
 class ChatOptions(BaseModel):
@@ -78,18 +78,18 @@ class ChatOptions(BaseModel):
 
     @property
     def needed_role(self) -> SpaceRole:
-        """The role that the call needs in its space."""
+        """The role that the caller needs in the call's space."""
         return SpaceRole.READER if self.read_only else SpaceRole.WRITER
 
     @property
     def domain(self) -> str | None:
-        """The domain of what is stored."""
+        """The domain of the stored turns."""
         return self.domains[0] if len(self.domains) == 1 else None
 
 
 @dataclass(slots=True, kw_only=True)
 class ServedCall(ChatCall):
-    """A call of a user by a caller; where its turns go had the `life` at its start: None for a user not yet known."""
+    """A user's call made by a caller; `life` is that of the turns' user or space at the start, None if unknown."""
 
     owner: Owner
     caller: ApiKey
@@ -100,7 +100,7 @@ class ServedCall(ChatCall):
 
     @property
     def conversation(self) -> tuple[str, str | None, str]:
-        """The key of its conversation: the user, the space that shares the turns, and the session."""
+        """The key of the conversation: the user, the space that shares the turns, and the session."""
         return self.owner.group_id, self.options.space, self.session_id
 
     @property
@@ -136,16 +136,16 @@ class ChatService:
         self._recent = RecentChats()
         self._storing: dict[tuple[str, str | None, str], asyncio.Task[None]] = {}
         for kind in ChatFailure:
-            CHAT_FAILURES.labels(kind.value)  # shown from the start, as 0
+            CHAT_FAILURES.labels(kind.value)  # exported as 0 from the start
         self.failures = ChatFailures(lambda kind: CHAT_FAILURES.labels(kind.value).inc())
 
     async def begin(
         self, owner: Owner, caller: ApiKey, request: ChatRequest, options: ChatOptions, secret: bytes
     ) -> ServedCall:
-        """Return the call of a request with its context, or without one where it cannot be had in time.
+        """Return the call of a request with its context, or without one if it is not available in time.
 
-        Without the right to write to the space of the options there is no context either. Ids are keyed by the
-        `secret`, so that they do not tell what was said.
+        A caller who may not write to the space of the options gets no context either. Ids are keyed by the `secret`, so
+        that they do not reveal the conversation.
         """
         ids = ConversationIds(secret)
         previous = self._recent.find_response(owner.group_id, request)
@@ -166,9 +166,9 @@ class ChatService:
         return call
 
     async def _build_context(self, call: ServedCall) -> ChatContext:
-        """Return the context, and note the life of where the turns go.
+        """Return the context, and note the life of the user or space that stores the turns.
 
-        Raises NotFound or Forbidden for a space to which the caller lacks the right.
+        Raises NotFound or Forbidden for a space that the caller has no right to.
         """
         user = call.owner.group_id
         if storing := [task for (group_id, *_), task in self._storing.items() if group_id == user]:
@@ -187,7 +187,7 @@ class ChatService:
             token_budget=call.options.token_budget + tokens,
             recent_messages=False,  # the caller sends them to the model
         )
-        # The requests that follow results of tools ask the same again, which is no further retrieval.
+        # Requests with tool results repeat the question, which is not another retrieval.
         reinforce = not call.options.read_only and not call.request.is_continued
         call.life, context = await asyncio.gather(
             self._users.get_life(group), self._contexts.build(scope, request, reinforce=reinforce)
@@ -195,14 +195,14 @@ class ChatService:
         return ChatContext.make(context.context_id, context.preamble)
 
     async def _load_question(self, call: ServedCall, group: Owner) -> str | None:
-        """Return the stored question of a call whose turns the provider keeps; None where it is not known."""
+        """Return the stored question of a call whose turns the provider keeps; None if it is unknown."""
         if call.asked_id is None:
             return None
         messages = await self._episodes.load_messages(group, [call.asked_id])
         return question_of(ChatRequest.of_text(messages[0].content)) if messages else None
 
     def store(self, call: ServedCall, answer: ChatAnswer | None) -> None:
-        """Store the turns of a call in the background, after those of its session that are being stored."""
+        """Store the turns of a call in the background, after the pending turns of its session."""
         if answer and answer.response_id:
             response = RecentResponse(call.session_id, asked_id=call.asked_id)
             self._recent.remember_response(call.owner.group_id, answer.response_id, response)
@@ -232,21 +232,21 @@ class ChatService:
                     await asyncio.sleep(pause)
 
     async def _store(self, call: ServedCall, batch: MessagesIn) -> None:
-        """Store turns, unless the user or the space that they go to was erased since the call began.
+        """Store turns, unless their user or space was erased since the call began.
 
-        Raises NotFound or Forbidden for a space to which the caller has no right, or none any more.
+        Raises NotFound or Forbidden if the caller has no right to the space, or has lost it.
         """
         group = await self._rights.find_group(call.owner, call.caller, call.options.space, SpaceRole.WRITER)
         if call.life is None or await self._users.get_life(group) == call.life:
             await self._messages.add(group, batch, author=call.owner.author_in(group), sent_as=call.caller.source_kind)
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - an end, not an error
-        """Wait until the turns of all calls are stored, or for `timeout` seconds."""
+        """Wait until the turns of all calls are stored, at most `timeout` seconds."""
         if self._storing:
             await asyncio.wait([*self._storing.values()], timeout=timeout)
 
     async def close(self) -> None:
-        """Store what is not stored yet, for a short time."""
+        """Store pending turns, for a short time."""
         await self.flush(CLOSING_SECONDS)
         for task in self._storing.values():
             task.cancel()
@@ -256,10 +256,10 @@ CONNECT_SECONDS = 10.0
 """Seconds in which a provider must accept a connection."""
 
 MAX_IDLE_CONNECTIONS = 32
-"""Connections to providers that are kept for further calls."""
+"""Most idle connections to providers kept for further calls."""
 
 CREDENTIAL_HEADERS = ("authorization", "x-api-key", "api-key")
-"""Headers in which clients of providers send a key, in lower case."""
+"""Headers in which provider clients send a key, in lower case."""
 
 
 class UpstreamProtocol(StrEnum):
@@ -277,13 +277,13 @@ _DEFAULT_URLS = {
 
 @dataclass(frozen=True, slots=True)
 class Upstream:
-    """A provider: its address, and the key that calls get, if they get one."""
+    """A provider: its address, and the key added to calls, if any."""
 
     url: str
     key: SecretStr | None
 
     def credentials(self, received: Mapping[str, str]) -> dict[str, str]:
-        """Return the key in the header in which the caller sends theirs; nothing without a key."""
+        """Return the key in the header that the caller uses for theirs; empty without a key."""
         if self.key is None:
             return {}
         secret = self.key.get_secret_value()
@@ -301,11 +301,11 @@ class UpstreamService:
 
     @property
     def accepts_caller_keys(self) -> bool:
-        """Whether a caller's own key of the provider is passed on."""
+        """Whether a caller's own provider key is passed on."""
         return self._settings.upstream_caller_keys
 
     def find(self, protocol: UpstreamProtocol) -> Upstream:
-        """Return the provider of a protocol; raise NotConfigured where there is none."""
+        """Return the provider of a protocol; raise NotConfigured without one."""
         settings = self._settings
         url, key = {
             UpstreamProtocol.OPENAI: (settings.upstream_openai_url, settings.upstream_openai_key),
@@ -322,7 +322,7 @@ class UpstreamService:
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes | None) -> httpx.Response:
         """Send a request; return its response, whose body the caller reads and closes.
 
-        Raises Unavailable for a provider that does not answer.
+        Raises Unavailable if the provider does not answer.
         """
         if self._http is None:
             self._http = httpx.AsyncClient(
