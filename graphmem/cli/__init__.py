@@ -5,7 +5,7 @@ import sys
 
 def main() -> None:
     """Run the command line and exit with 0 (done), 1 (failed) or 2 (wrong use)."""
-    # A hook holds up every prompt of a coding agent: it does not wait for all other commands to be built.
+    # A coding agent waits for its hooks at every prompt: build no other commands for them.
     if sys.argv[1:3] == ["hooks", "run"]:
         from graphmem.cli.hooks import app as hooks
 

@@ -92,7 +92,7 @@ async def rollback(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation at a terminal.")] = False,
 ) -> None:
     """Undo a consolidation run and restore exactly what it changed."""
-    asks = sys.stdin.isatty() and not yes  # a script has decided, and a rollback can be rolled back
+    asks = sys.stdin.isatty() and not yes  # a script has already decided, and a rollback can be rolled back
     run_id = await complete_run_id(client, run_id)
     if dry_run or asks:
         preview = cast("RollbackPreview", await client.rollback(run_id, dry_run=True))
@@ -130,7 +130,7 @@ def _format_counts(counts: dict[str, int | str]) -> str:
 
 
 _POLL_SECONDS = 0.5
-"""Seconds between two looks at the progress."""
+"""Seconds between two checks of the progress."""
 
 
 @command(app, "reembed", worker=True)
@@ -160,7 +160,7 @@ async def reembed(
 async def _wait_for_run(client: AsyncClient, run_id: str, on_progress: ProgressCallback) -> ConsolidationRun:
     """Wait until the jobs of a run have ended or wait for a model; return the run with its changes.
 
-    The job of one user's run has the id of the run; a run of all users has one job for each of its parts.
+    The job of a single user's run has the id of the run; a run of all users has one job per part.
     """
     run = await client.run(run_id)
     for job_id in [run.id] if run.user_id is not None else run.parts:
@@ -209,7 +209,7 @@ async def retry(
 placement_app = typer.Typer(no_args_is_help=True)
 
 POLL_SECONDS = 0.5
-"""Seconds between two looks at a move."""
+"""Seconds between two checks of a move."""
 
 PLACEMENTS_FILE = "GRAPHMEM_PLACEMENTS_FILE"
 """The environment variable that names the file of the graphs."""

@@ -1,4 +1,4 @@
-"""The command `graphmem` with all its subcommands, which import what they need when they run."""
+"""The command `graphmem` with all its subcommands, which import their dependencies when they run."""
 
 from graphmem.cli.families import add_all, make_root
 

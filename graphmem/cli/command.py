@@ -1,4 +1,4 @@
-"""Common parts of all commands: flags, event loop, output, arguments, files, and failures."""
+"""Common parts of all commands: flags, event loop, output, arguments, files, and errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 _UsageProblem: Any = typer.BadParameter.__mro__[2]
-"""The base of errors in a command's options and arguments, which typer does not export."""
+"""The base class of errors in options and arguments, which typer does not export."""
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -39,7 +39,7 @@ EXIT_USAGE = 2
 
 @dataclass
 class CommandFailed(Exception):
-    """A command ends: what went wrong as one sentence, and the exit code."""
+    """The failure of a command: its reason as one sentence, and the exit code."""
 
     detail: str
     exit_code: int = EXIT_FAILED
@@ -73,7 +73,7 @@ class CommandFailed(Exception):
 
 
 def failure_of(error: Exception) -> CommandFailed:
-    """Return how a command fails by an error."""
+    """Return an error as the failure of a command."""
     if isinstance(error, CommandFailed):
         return error
     if isinstance(error, GraphmemError):
@@ -89,12 +89,12 @@ def failure_of(error: Exception) -> CommandFailed:
 
 
 _PARAMETERS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
-"""Fields of operations whose values commands take under another name."""
+"""Names of commands' parameters that differ from the fields of operations, by field."""
 
 
 @contextmanager
 def named_as_options(shown: Mapping[str, str]) -> Iterator[None]:
-    """Name the fields of InvalidInput as the command does that the user typed; `shown` has these names by parameter."""
+    """Rename the fields in an InvalidInput to the command's parameters; `shown` has their names in the help."""
     try:
         yield
     except InvalidInput as error:
@@ -109,20 +109,20 @@ def named_as_options(shown: Mapping[str, str]) -> Iterator[None]:
 
 
 _SNAKE_CASE = re.compile(r"(?<![\w-])[a-z]+(?:_[a-z]+)+(?!\w)")
-"""Names of fields in sentences, such as `valid_at`."""
+"""Field names in sentences, such as `valid_at`."""
 
 
 def _option_path(loc: Any, shown: Mapping[str, str]) -> list[str | int]:
-    """Return the option at the location of a field: `types.0` is `--type`, `memories.0.object.name` is `--object`.
+    """Return the option for the location of a field: `types.0` is `--type`, `memories.0.object.name` is `--object`.
 
-    What the command has no option for stays, and so does the place in a document that an option names.
+    Locations without an option stay unchanged, as does the place in a document that an option names.
     """
     path = [*loc]
     while path and (path[0] in ("body", "memories") or (len(path) > 1 and isinstance(path[0], int))):
         path = path[1:]
     name = _PARAMETERS.get(path[0], path[0]) if path and isinstance(path[0], str) else None
     if name is None or name not in shown:
-        return [] if path == [0] and "text" in shown else [*loc]  # the one statement that was typed
+        return [] if path == [0] and "text" in shown else [*loc]  # the statement given as TEXT
     rest = path[1:] if name not in ("subject", "object") and any(isinstance(part, str) for part in path[1:]) else []
     return [shown[name], *rest]
 
@@ -149,7 +149,7 @@ class GroupWithJsonErrors(TyperGroup):
 
 
 _PIPED_WIDTH = 160
-"""Columns of tables in a pipe of unknown width; ids fit without a line break."""
+"""Columns of tables in a pipe of unknown width, so that ids need no line break."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print the JSON of the HTTP API.")]
 NoServerFlag = Annotated[bool, typer.Option("--no-server", help="Do not use the server that runs on the data folder.")]
@@ -188,16 +188,16 @@ class Flags:
 
 
 class Verbatim(str):
-    """A text to copy: its lines are not broken to fit a terminal."""
+    """A text to copy: its lines are not wrapped."""
 
 
 class Output:
     """Writes results as JSON or tables to standard output, everything else to standard error."""
 
     def __init__(self, flags: Flags, parameters: Mapping[str, str] | None = None) -> None:
-        """`parameters` are the command's options and arguments as its help names them, such as `--valid-at`.
+        """`parameters` are the names of the command's options and arguments in its help, such as `--valid-at`.
 
-        `target` is what a command that has a client works on.
+        `target` is the target of a command with a client.
         """
         self.flags = flags
         self.parameters = parameters or {}
@@ -205,7 +205,7 @@ class Output:
 
     @functools.cached_property
     def stdout(self) -> Console:
-        """Standard output for people."""
+        """The console on standard output."""
         from rich.console import Console
 
         has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
@@ -213,20 +213,20 @@ class Output:
 
     @functools.cached_property
     def stderr(self) -> Console:
-        """Standard error for people."""
+        """The console on standard error."""
         from rich.console import Console
 
         return Console(stderr=True, highlight=False)
 
     def show(self, value: object, *renderables: Renderable) -> None:
-        """Print a result: `value` as JSON with `--json`, else the tables and texts that present it, without markup."""
+        """Print a result: `value` as JSON with `--json`, else its tables and texts without markup."""
         if self.flags.json:
             sys.stdout.write(as_json(value) + "\n")
             return
         from rich.text import Text
 
         for given in renderables:
-            renderable = Text(given) if isinstance(given, str) else given  # rich would read brackets as markup
+            renderable = Text(given) if isinstance(given, str) else given  # otherwise rich reads brackets as markup
             self.stdout.print(renderable, crop=False, soft_wrap=isinstance(given, Verbatim))
 
     def note(self, text: str) -> None:
@@ -242,7 +242,7 @@ def as_json(value: object) -> str:
 
 
 def read_settings(**changes: object) -> Settings:
-    """Return the settings with `changes` that are not None; exit when a setting is invalid."""
+    """Return the settings with the `changes` that are not None; exit if a setting is invalid."""
     from pydantic import ValidationError
 
     from graphmem.runtime.settings import Settings
@@ -269,24 +269,24 @@ def exit_with_error(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
 
 
 def fail_unless_saved(results: Sequence[SaveResult]) -> None:
-    """End the command with an error when a save stored nothing."""
+    """Exit with an error if a save stored nothing."""
     if not any(result.memory for result in results):
         exit_with_error(f"Nothing was saved: {'; '.join(result.reason or 'no reason is known' for result in results)}.")
 
 
 @dataclass(frozen=True)
 class Filters:
-    """The filters on memories that a command was given; it takes an option for every field of `QueryStringFilters`."""
+    """The filters on memories given to a command; it has an option for every field of `QueryStringFilters`."""
 
     given: Mapping[str, Any]
 
     def as_query(self) -> dict[str, Any]:
-        """Return them as the fields of `QueryStringFilters`; raise InvalidInput for metadata without `=`."""
+        """Return the filters as fields of `QueryStringFilters`; raise InvalidInput for metadata without `=`."""
         metadata = self.given.get("metadata", ())
         return {**self.given, "metadata": parse_pairs(metadata, example="--metadata file=plan.md")}
 
     def as_fields(self) -> dict[str, Any]:
-        """Return them as the fields of `MemoryFilters`; raise InvalidInput for metadata without `=`."""
+        """Return the filters as fields of `MemoryFilters`; raise InvalidInput for metadata without `=`."""
         fields = self.as_query()
         types, every, none = (fields.pop(name, []) for name in ("type", "tag", "not_tag"))
         return {**fields, "types": types or None, "tags": {"all": every, "none": none}}
@@ -303,9 +303,9 @@ def command(
 ) -> Callable[[Handler], Callable[..., None]]:
     """Register an async function as a command; its parameters are the command's options and arguments.
 
-    The flags that all commands share are added. A parameter `output` takes the command's `Output`. A parameter `client`
-    takes the operations of a tenant, with which comes the option `--tenant`; with `worker` this process also runs jobs,
-    unless a server is called. What the function returns, unless that is None, is printed as JSON or by the view.
+    The command also has the flags common to all commands. A parameter `output` receives the command's `Output`. A
+    parameter `client` receives the operations of a tenant and adds the option `--tenant`; with `worker`, this process
+    also runs jobs, unless a server is called. The return value, unless None, is printed as JSON or by the view.
     """
 
     def register(handler: Handler) -> Callable[..., None]:
@@ -317,7 +317,7 @@ def command(
 
 
 class _Command:
-    """A command as typer calls it; its options are made when it is built, so that nothing imports models before."""
+    """A command as typer calls it; its options are made when it is built, so that models are not imported earlier."""
 
     def __init__(self, handler: Handler, view: View | None, worker: bool) -> None:
         functools.update_wrapper(self, handler)
@@ -329,7 +329,7 @@ class _Command:
     @functools.cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:
         """The parameters of the handler."""
-        # The client is imported when it is used; its name says enough here.
+        # The client is only imported when used, and any class will do for its annotation here.
         return inspect.signature(self._handler, eval_str=True, locals={"AsyncClient": object}).parameters
 
     @property
@@ -375,7 +375,7 @@ _KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 
 @functools.cache
 def _filter_options() -> Sequence[inspect.Parameter]:
-    """Return an option for each filter, with the description that the model gives it."""
+    """Return an option for each filter, with the description of its field."""
     from graphmem.memories.filters import QueryStringFilters
 
     fields = QueryStringFilters.model_json_schema()["properties"]
@@ -388,11 +388,11 @@ _OPTION_TYPES: Mapping[str, Any] = {
     "array": list[str] | None,
     "object": list[str] | None,
 }
-"""The types of options by the JSON type of a field; what is not listed is text."""
+"""Option types by the JSON type of a field; all other fields are text."""
 
 
 _OPTION_NAMES = {"session_id": ("--session",), "valid_as_of": VALID_AS_OF_OPTION}
-"""The options of fields that are not named after these."""
+"""Options that are not named after their field."""
 
 
 def _filter_option(name: str, schema: Mapping[str, Any]) -> inspect.Parameter:
@@ -409,7 +409,7 @@ def _is_given(value: object) -> bool:
 
 
 def _name_parameters(context: typer.Context) -> dict[str, str]:
-    """Return what the help of a command calls each of its parameters: `--valid-at`, `TEXT`."""
+    """Return the name of each parameter in the command's help, such as `--valid-at` or `TEXT`."""
     return {
         parameter.name: max(parameter.opts, key=len)
         if parameter.param_type_name == "option"
@@ -433,10 +433,10 @@ def _with_common_parameters(options: list[inspect.Parameter]) -> list[inspect.Pa
 
 
 class LazyLogHandler(logging.Handler):
-    """Configures the log when there is something to log: most commands end without, and start sooner."""
+    """Configures logging at the first record: most commands log nothing, and so start faster."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a record as graphmem's processes do, but none of the driver, whose errors the command itself reports."""
+        """Log a record as graphmem's processes do; omit the driver's, whose errors the command itself reports."""
         if record.name.startswith("neo4j.") and logging.getLogger().level > logging.INFO:
             return
         from graphmem.runtime.logs import configure_logs
@@ -471,14 +471,14 @@ def _run_command(
 
 
 def given_spaces(spaces: Sequence[str] | None) -> dict[str, Any]:
-    """Return the option `spaces` of a read as its field; nothing where it was not given."""
+    """Return the `spaces` option of a read as a field; empty if not given."""
     if not spaces:
         return {}
     return {"spaces": spaces[0] if list(spaces) in (["all"], ["none"]) else list(spaces)}
 
 
 def parse_pairs(pairs: Sequence[str], *, example: str) -> dict[str, str]:
-    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput, with an example, for one without `=`."""
+    """Return `KEY=VALUE` pairs as a dict; raise InvalidInput, with an example, for a pair without `=`."""
     for pair in pairs:
         if "=" not in pair:
             raise InvalidInput(f"{pair!r} is not KEY=VALUE: write {example}.")
@@ -486,7 +486,7 @@ def parse_pairs(pairs: Sequence[str], *, example: str) -> dict[str, str]:
 
 
 STANDARD_STREAM = "-"
-"""The file name that stands for standard input or output."""
+"""The file name for standard input or output."""
 
 
 def read_bytes(file: str) -> bytes:
@@ -503,7 +503,7 @@ def read_input(file: str) -> str:
 
 
 def read_json(file: str) -> Any:
-    """Return the value of a JSON file or of standard input; raise InvalidInput when there is none."""
+    """Return the value of a JSON file or of standard input; raise InvalidInput if it has none."""
     try:
         return json.loads(read_input(file))
     except (json.JSONDecodeError, RecursionError) as error:
@@ -511,9 +511,9 @@ def read_json(file: str) -> Any:
 
 
 async def write_atomically(path: Path, chunks: AsyncIterator[bytes]) -> int:
-    """Write a file that only its owner can read, and put it in place once it is complete; return its size in bytes.
+    """Write a file that only its owner can read, and move it into place once complete; return its size in bytes.
 
-    Raises InvalidInput when it cannot be written.
+    Raises InvalidInput if it cannot be written.
     """
     draft = path.with_name(f".{path.name}.part")
     try:

@@ -1,4 +1,4 @@
-"""Answers, contexts for prompts, and what they are made of: profile, intents, items, persona, what was learned."""
+"""Answers, contexts for prompts, and their parts: profile, intents, items, persona, learned preferences."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ async def set_weights(
     user: User,
 ) -> object:
     """Set the weights by memory type or tag; replaces earlier weights."""
-    # The model of a persona reads numbers, and says which weight is none.
+    # `Persona` reads the numbers and reports an invalid weight.
     return await client.set_persona(user, cast("Any", parse_pairs(weights, example="preference=2")))
 
 

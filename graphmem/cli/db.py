@@ -118,7 +118,7 @@ async def browser(
 
 
 def _embedded_settings() -> Settings:
-    """Return the settings; raise ConfigurationError when they name a Neo4j of their own."""
+    """Return the settings; raise ConfigurationError if they name an external Neo4j."""
     settings = read_settings()
     if settings.neo4j_uri:
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""`graphmem doctor`: checks the installation and what is stored, and says how to fix it."""
+"""`graphmem doctor`: checks the installation and the stored data, and shows how to fix problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The checks of `graphmem doctor`: they start nothing, write nothing and show no secret."""
+"""The checks of `graphmem doctor`; apart from `check_data`, they start nothing, write nothing and show no secret."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _MODEL_TIMEOUT_SECONDS = 10
 
 
 class CheckStatus(StrEnum):
-    """The verdict of a check; a `note` is worth knowing and prevents nothing."""
+    """The verdict of a check; a `note` is worth knowing but prevents nothing."""
 
     OK = "ok"
     NOTE = "note"
@@ -86,7 +86,7 @@ async def run_checks(settings: Settings) -> AsyncIterator[Check]:
 
 
 def check_python() -> Check:
-    """Return the version of Python; graphmem cannot be installed with one that is too old."""
+    """Return the Python version; graphmem cannot be installed with one that is too old."""
     return Check("Python", CheckStatus.OK, f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}")
 
 
@@ -124,7 +124,7 @@ def check_disk(folder: Path) -> Check:
 
 
 def check_memory(settings: Settings) -> Check:
-    """Check that the machine has the memory in which a process holds active users."""
+    """Check that the machine has enough memory to keep active users in a process."""
     part, size = "memory for active users", settings.resident_mb
     if not size:
         return Check(part, CheckStatus.NOTE, "none: every search asks the database", "Set GRAPHMEM_RESIDENT_MB.")
@@ -184,7 +184,7 @@ def _check_port(part: str, host: str, port: int, setting: str) -> Check:
 
 
 async def check_embedder(settings: Settings) -> Check:
-    """Check that the embedder works; a model that is not in the cache is not downloaded."""
+    """Check that the embedder works; a model missing from the cache is not downloaded."""
     from graphmem.models.embedder import create_embedder
     from graphmem.models.onnx_embedder import OnnxEmbedder
 
@@ -204,7 +204,7 @@ async def check_embedder(settings: Settings) -> Check:
 
 
 def check_silent_server(server: ServerInfo) -> Check:
-    """Return whether an embedded Neo4j that runs and does not answer is still starting, by the age of its process."""
+    """Return whether a running embedded Neo4j that does not answer is still starting, by the age of its process."""
     seconds = time.time() - server.started
     process = f"embedded, process {server.pid}"
     if seconds < READY_TIMEOUT_SECONDS:
@@ -216,7 +216,7 @@ def check_silent_server(server: ServerInfo) -> Check:
 
 
 async def check_database(settings: Settings, server: ServerInfo | None) -> AsyncIterator[Check]:
-    """Check that Neo4j answers and has the schema of this version."""
+    """Check that Neo4j answers and that its schema is of this version."""
     from graphmem.neo4j.driver import Graph
     from graphmem.neo4j.migrations import read_schema_status
 
@@ -254,7 +254,7 @@ async def check_database(settings: Settings, server: ServerInfo | None) -> Async
 
 
 async def check_placements(settings: Settings) -> AsyncIterator[Check]:
-    """Check that the graphs besides the home graph answer."""
+    """Check that the graphs other than the home graph answer."""
     from graphmem.neo4j.driver import Graph
 
     for name, address in settings.placements.items():
@@ -272,7 +272,7 @@ async def check_placements(settings: Settings) -> AsyncIterator[Check]:
 
 
 async def check_job_store(settings: Settings) -> Check:
-    """Check that the job store answers; an SQLite file that does not exist is created at first use."""
+    """Check that the job store answers; a missing SQLite file is created at first use."""
     if settings.jobs_url is None and not settings.data_dir.expanduser().exists():
         return Check("job store", CheckStatus.OK, "SQLite in the data folder, created at first use")
     from graphmem.jobs.runner import JobRunner
@@ -287,7 +287,7 @@ async def check_job_store(settings: Settings) -> Check:
 
 
 async def check_language_model(settings: Settings) -> list[Check]:
-    """Check each language model: that its provider can be used, or that its server answers and accepts the key."""
+    """Check each language model: its provider is usable, or its server answers and accepts the key."""
     part = "language model"
     if not settings.has_model:
         detail = "none configured: messages are stored and searched, but no memories are extracted from them"
@@ -324,7 +324,7 @@ async def _check_model(settings: Settings, part: str, name: str) -> Check:
 
 
 def _check_provider(part: str, provider: ModelProvider, model: str) -> Check:
-    """Check that the package and the credentials of a provider are there; its server is not asked."""
+    """Check that a provider's package and credentials are there, without calling its server."""
     if not is_installed(provider):
         detail = f"models of {provider.name} need a package that is not installed"
         return Check(part, CheckStatus.BROKEN, detail, f"pip install 'graphmem[{provider.extra}]'")
@@ -335,15 +335,15 @@ def _check_provider(part: str, provider: ModelProvider, model: str) -> Check:
 
 
 def broken_check(part: str, error: GraphmemError) -> Check:
-    """Return the check of a part that failed; errors say what is wrong and, after a colon, how to fix it."""
+    """Return the check of a part that failed; the error's detail says what is wrong and, after a colon, the fix."""
     detail, _, fix = error.detail.partition(": ")
     return Check(part, CheckStatus.BROKEN, detail, fix)
 
 
 async def check_data(settings: Settings, tenant: str | None = None) -> AsyncIterator[Check]:
-    """Check the indexes and every invariant of the stored data; start the embedded Neo4j if it does not run.
+    """Check the indexes and every invariant of the stored data, starting the embedded Neo4j if necessary.
 
-    With `tenant`, violations in the data of other tenants are left out.
+    With `tenant`, violations in other tenants' data are left out.
     """
     try:
         async with open_graph(settings) as graph:

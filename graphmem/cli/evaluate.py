@@ -1,4 +1,4 @@
-"""`graphmem evaluate`: how well memories answer the questions of a benchmark, with the models and data at hand."""
+"""`graphmem evaluate`: measures how well memories answer a benchmark's questions, with your models and data."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 DEFAULT_BUDGETS = (250, 500, 1_000, 2_000)
-"""Tokens of the contexts where none are given."""
+"""Default token budgets of the contexts."""
 
 OUT = Path("reports/evaluate")
 """Folder of the runs."""
@@ -39,7 +39,7 @@ OUT = Path("reports/evaluate")
 
 @dataclass(frozen=True, slots=True)
 class EvaluateChoices:
-    """What a run is asked to do besides its data; `reader` and `judge` are None where no model is asked."""
+    """The parts of a run, besides its data; `reader` and `judge` are None if no model is called."""
 
     systems: Sequence[str]
     budgets: Sequence[int]
@@ -137,7 +137,7 @@ async def evaluate(
 
 
 def _find_source(benchmark: str, data: Path | None) -> tuple[Benchmark, Path]:
-    """Return the benchmark and its file; raise InvalidInput, with where to get it, for one without a file."""
+    """Return the benchmark and its file; raise InvalidInput, with the download address, if the file is missing."""
     from graphmem.evaluation.benchmark import ADDRESSES, Benchmark
 
     if benchmark not in [known.value for known in ADDRESSES]:
@@ -223,9 +223,9 @@ def _describe_options(data: BenchmarkData, path: Path, settings: Settings, choic
 
 @contextmanager
 def answering_model(settings: Settings, folder: RunFolder, replay: Path | None) -> Iterator[Settings]:
-    """Yield the settings with a server that replays recordings, or records the completions of the model into the run.
+    """Yield the settings with a server that replays recordings or records the model's completions in the run folder.
 
-    Models of a provider with a protocol of its own are not recorded.
+    Models of a provider with its own protocol are not recorded.
     """
     from pydantic import SecretStr
 
@@ -258,7 +258,7 @@ async def _run(
     choices: EvaluateChoices,
     prices: Prices | None,
 ) -> tuple[EvaluationReport, str]:
-    """Do what is left of a run; return its report, and a sentence about the requests that failed."""
+    """Complete a run; return its report, and a sentence about failed requests."""
     from graphmem.evaluation.evaluation import EvaluationRun
     from graphmem.evaluation.report import build_report
 
@@ -281,7 +281,7 @@ async def _run(
 async def _open_resources(
     output: Output, folder: RunFolder, tenant: str, settings: Settings
 ) -> AsyncIterator[SystemResources]:
-    """Open the services of a run: on the database of the settings, or on one of its own in the folder of the run."""
+    """Open the services of a run, on the database of the settings or on a new one in the run folder."""
     from graphmem.app.components import running_database
     from graphmem.evaluation.compared_system import SystemResources
     from graphmem.graph_memory import GraphMemory
@@ -306,7 +306,7 @@ async def _open_resources(
 
 @asynccontextmanager
 async def _open_models(settings: Settings, reader: str, judge: str, in_flight: int) -> AsyncIterator[Models]:
-    """Open the models that read and judge, at the server of the settings."""
+    """Open the reader and the judge on the server of the settings."""
     from graphmem.evaluation.evaluation import Models
     from graphmem.models.provider_model import ProviderModel
 
@@ -321,7 +321,7 @@ async def _open_models(settings: Settings, reader: str, judge: str, in_flight: i
 
 
 def _write_report(output: Output, data: BenchmarkData, folder: RunFolder, report: EvaluationReport) -> None:
-    """Write the report, its pictures and the answers into the folder of the run, and show it."""
+    """Write the report, its plots and the answers into the run folder, and show the report."""
     from graphmem.evaluation.report import render_answers, render_report
     from graphmem.runtime.settings import missing_modules
 

@@ -1,4 +1,4 @@
-"""The module of each command, so that a command does not wait until all others are imported and built."""
+"""The module of each command, so that a command does not wait for all others to be imported and built."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FAMILIES = {
     "evaluate": ("evaluate",),
     "doctor": ("doctor",),
 }
-"""The modules whose commands stand at the top level, in the order of the help, and these commands."""
+"""The modules of top-level commands in the order of the help, and their commands."""
 
 GROUPS = {
     "db": ("db", "app", "The embedded Neo4j."),
@@ -43,7 +43,7 @@ GROUPS = {
     "placement": ("admin", "placement_app", "The graphs that tenants are stored in."),
     "trust": ("tenants", "trust_app", "Which sources a tenant trusts more than others."),
 }
-"""The groups of commands by name: their module, its attribute, and their help."""
+"""The command groups by name: module, attribute, and help."""
 
 FAMILY_OF = {command: family for family, commands in FAMILIES.items() for command in commands}
 
@@ -57,7 +57,7 @@ def add_all(root: typer.Typer) -> None:
 
 
 def add_named(root: typer.Typer, arguments: Sequence[str]) -> None:
-    """Add the family or the group of the command that the arguments name; every command where they name none."""
+    """Add the family or group of the command in the arguments; without one, add every command."""
     first = next((argument for argument in arguments if argument not in ("--json", "--debug", "--no-server")), "")
     if first in FAMILY_OF:
         root.add_typer(_load(FAMILY_OF[first]))

@@ -100,7 +100,7 @@ def run(
     """Run one hook, as an agent calls it, with JSON on standard input."""
     from graphmem.hooks.coding_agents import AGENTS, HookStep, run_hook
 
-    # An unknown word does nothing either: an agent takes other exit codes for a refusal of the prompt.
+    # Exit with 0 even for an unknown step: other exit codes make an agent refuse the prompt.
     if step in set(HookStep) and agent in AGENTS:
         run_hook(HookStep(step), agent, user, debug=debug)
 
@@ -114,7 +114,7 @@ def _find_agent(name: str) -> CodingAgent:
 
 
 def _executable(*, is_shared: bool) -> str:
-    """Return the command in the settings: by its path, or by its name in settings that others use on their machines."""
+    """Return the command for the settings: its path, or its name in settings that are shared between machines."""
     beside = Path(sys.executable).with_name("graphmem")
     return "graphmem" if is_shared else str(beside) if beside.exists() else shutil.which("graphmem") or "graphmem"
 

@@ -1,4 +1,4 @@
-"""Ingesting a file of messages or a document, session by session, resumable; closing and summarising sessions."""
+"""Ingesting a file of messages or a document, session by session and resumable; closing and summarising sessions."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ async def ingest(
 
 
 def _read_file(file: str, session: str | None, timezone: str | None) -> list[MessagesIn]:
-    """Return the messages of a file, or of a document the parts of its text."""
+    """Return the messages of a file; for a document, the parts of its text."""
     from graphmem.ingestion.documents import SUFFIXES
 
     if file == STANDARD_STREAM or Path(file).suffix.lower() not in SUFFIXES:
@@ -83,7 +83,7 @@ def _read_file(file: str, session: str | None, timezone: str | None) -> list[Mes
 def read_document_batches(
     name: str, raw: bytes, session: str | None = None, timezone: str | None = None
 ) -> list[MessagesIn]:
-    """Return a document as messages of one session; each one's id names its page or lines."""
+    """Return a document as the messages of one session; the id of each names its page or lines."""
     from graphmem.client.inputs import parse_messages
     from graphmem.conversations.session import split_into_batches
     from graphmem.ingestion.documents import messages_of_document, read_document
@@ -97,8 +97,8 @@ def read_document_batches(
 def read_batches(text: str, session_id: str, timezone: str | None = None) -> list[MessagesIn]:
     """Return the messages of a JSONL text; consecutive messages of one session form one batch.
 
-    A message without an id gets one derived from its content and position, so that reading the text again gives the
-    same ids. Raises InvalidInput with the number of the first invalid line.
+    A message without an id gets one derived from its content and position, so that ids are the same when the text is
+    read again. Raises InvalidInput with the number of the first invalid line.
     """
     from graphmem.client.inputs import parse_messages
     from graphmem.conversations.session import split_into_batches

@@ -1,4 +1,4 @@
-"""`graphmem init`: three questions, and a program with a memory for the framework of the project in this folder."""
+"""`graphmem init`: asks three questions and writes a program with memory for the framework of this folder's project."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from graphmem.runtime.files import examples_root
 app = typer.Typer()
 
 PLACES = {"local": "a server on this machine", "process": "in this process", "remote": "a server elsewhere"}
-"""The places of memory, as the question names them; the first one is the default."""
+"""The places of memory by their titles in the question; the first one is the default."""
 
 
 @command(app, "init")
@@ -93,7 +93,7 @@ async def init(
 
 
 def _can_ask(output: Output, memory: str | None, framework: str | None) -> bool:
-    """Return whether there is something to ask; raise InvalidInput where nobody can answer."""
+    """Return whether there are questions to ask; raise InvalidInput if nobody can answer them."""
     if memory and framework:
         return False
     if output.flags.json or not sys.stdin.isatty():
@@ -102,7 +102,7 @@ def _can_ask(output: Output, memory: str | None, framework: str | None) -> bool:
 
 
 def _offer(project: ProjectPackages) -> dict[str, str]:
-    """Return the titles of the starters by framework, those of frameworks that the project uses first."""
+    """Return the titles of the starters by framework, starting with the frameworks that the project uses."""
 
     found = {starter.framework: file for starter in STARTERS if (file := starter.find_in(project))}
     default = [DEFAULT_FRAMEWORK] if not found else []
@@ -115,7 +115,7 @@ def _offer(project: ProjectPackages) -> dict[str, str]:
 
 
 def _choose(question: str, offered: dict[str, str]) -> str:
-    """Return what is chosen of the names offered, by its number or its name; the first one by Return."""
+    """Return the chosen name, given by number or name; Return chooses the first one."""
     typer.echo(question, err=True)
     names = [*offered]
     for number, name in enumerate(names, 1):
@@ -130,7 +130,7 @@ def _choose(question: str, offered: dict[str, str]) -> str:
 
 
 def _settings_of(starter: Starter, place: MemoryPlace, url: str | None) -> dict[str, str]:
-    """Return the environment variables that a program needs; those with an ellipsis are for the reader to fill in."""
+    """Return the environment variables of a program; values with an ellipsis are to be filled in."""
     from graphmem.client.async_client import DEFAULT_SERVER_URL
 
     settings = {}
@@ -145,7 +145,7 @@ def _settings_of(starter: Starter, place: MemoryPlace, url: str | None) -> dict[
 def _commands(
     starter: Starter, place: MemoryPlace, user: str | None, file: Path, settings: dict[str, str]
 ) -> Sequence[str]:
-    """Return the commands that lead from here to the first answer."""
+    """Return the commands that lead to the first answer."""
     from graphmem.client.async_client import DEFAULT_SERVER_URL
 
     needed = starter.packages if starter.imports_packages else ()
@@ -163,7 +163,7 @@ def _commands(
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of a package around it
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
@@ -173,7 +173,7 @@ def _describe(starter: Starter, texts: dict[Path, str], found: str | None) -> st
 
 
 def _write_new(texts: dict[Path, str]) -> None:
-    """Write files that are not there yet, all or none; raise InvalidInput where one is."""
+    """Write files, all or none; raise InvalidInput if one exists already."""
 
     for file in texts:
         if is_taken(file):
@@ -192,13 +192,13 @@ def _write_new(texts: dict[Path, str]) -> None:
 
 
 MAX_MODULES = 2_000
-"""Modules of a project whose imports are read at most."""
+"""Most modules of a project whose imports are read."""
 
 MAX_MODULE_BYTES = 1_000_000
-"""Size from which a module is not read: it was generated."""
+"""Size in bytes from which a module is skipped as generated."""
 
 OTHER_FOLDERS = frozenset({"__pycache__", "build", "dist", "env", "node_modules", "site-packages", "venv"})
-"""Names of folders with code that is not the project's, besides those that begin with a dot or are environments."""
+"""Names of folders without code of the project, besides virtual environments and names that begin with a dot."""
 
 _NAME = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
 """The name at the beginning of a requirement (PEP 508)."""
@@ -206,10 +206,10 @@ _NAME = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
 
 @dataclass(frozen=True, slots=True)
 class ProjectPackages:
-    """The packages of a project, each with the first file that says so.
+    """The packages of a project, each with the first file that requires or imports it.
 
-    `required` has normalised names of distributions, `imported` dotted names of modules. `unreadable` are the files
-    of requirements that could not be read.
+    `required` has normalised distribution names, `imported` dotted module names. `unreadable` are the requirements
+    files that could not be read.
     """
 
     required: dict[str, str] = field(default_factory=dict)
@@ -251,7 +251,7 @@ def _requirement_files(folder: Path) -> Iterator[Path]:
 
 
 def _read_requirements(file: Path) -> Iterator[str]:
-    """Yield the names of the distributions that a file requires."""
+    """Yield the distribution names that a file requires."""
     text = file.read_text("utf-8-sig")
     if file.suffix == ".txt":
         yield from _names(line for line in text.splitlines() if not line.lstrip().startswith(("#", "-")))
@@ -273,7 +273,7 @@ def _read_pyproject(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _table(document: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
-    """Return a table of a TOML document; an empty one where there is none."""
+    """Return a table of a TOML document; empty if missing."""
     found: Any = document
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -287,7 +287,7 @@ def _names(requirements: Iterable[object]) -> Iterator[str]:
 
 
 def _modules(folder: Path) -> Iterator[Path]:
-    """Yield the modules of a project, those of its upper folders first."""
+    """Yield the modules of a project, upper folders first."""
     left = MAX_MODULES
     for place, folders, files in os.walk(folder):
         folders[:] = sorted(name for name in folders if _is_of_project(Path(place, name)))
@@ -304,7 +304,7 @@ def _is_of_project(folder: Path) -> bool:
 
 
 def _imports_of(file: Path) -> Iterator[str]:
-    """Yield the dotted names that a module imports, and the packages around them; none of one that cannot be read."""
+    """Yield the dotted names that a module imports and their parent packages; nothing if the module cannot be read."""
     try:
         if file.stat().st_size > MAX_MODULE_BYTES:
             return
@@ -324,13 +324,13 @@ def _imports_of(file: Path) -> Iterator[str]:
 
 
 def _is_own(module: str, folder: Path) -> bool:
-    """Return whether a module is one of the project, such as its own `agents`."""
+    """Return whether a module belongs to the project, such as its own `agents`."""
     top = module.partition(".")[0]
     return any((base / name).exists() for base in (folder, folder / "src") for name in (top, f"{top}.py"))
 
 
 class MemoryPlace(StrEnum):
-    """Where memory runs: in the program's process, in a server on its machine, or in one elsewhere."""
+    """The place of memory: the program's process, a server on its machine, or a remote server."""
 
     PROCESS = "process"
     LOCAL = "local"
@@ -339,7 +339,7 @@ class MemoryPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FrameworkPackage:
-    """A package of a framework: the names that it may be required by, the first one to install, and its module."""
+    """A framework's package: its distributions, of which the first one is to be installed, and its module."""
 
     distributions: tuple[str, ...]
     module: str
@@ -347,11 +347,11 @@ class FrameworkPackage:
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """A program with a memory for one framework.
+    """A program with memory for one framework.
 
-    `example` is its file among the examples; `example_in_process` the one for a memory in its process, where that is
-    another. `model_key` is the variable with the key of the model's provider. `advice` says where its parts go.
-    A program that does not import the packages runs without them.
+    `example` is its file among the examples; `example_in_process` a different one for memory in its process, if any.
+    `model_key` is the variable for the key of the model's provider. `advice` says where to put the parts of the
+    program. A program that does not import the packages runs without them.
     """
 
     framework: str
@@ -365,12 +365,12 @@ class Starter:
     imports_packages: bool = True
 
     def find_in(self, project: ProjectPackages) -> str | None:
-        """Return the file of a project that uses the framework; None where it does not."""
+        """Return the file of a project that uses the framework; None if there is none."""
         found = [project.find(package.distributions, package.module) for package in self.packages]
         return found[0] if found and all(found) else None
 
     def example_for(self, place: MemoryPlace) -> str:
-        """Return the name of its example; raise InvalidInput for a place where its memory cannot be."""
+        """Return the name of the example; raise InvalidInput for a place that it does not support."""
         if place is not MemoryPlace.PROCESS:
             return self.example
         if not self.runs_in_process:
@@ -473,13 +473,13 @@ STARTERS: Sequence[Starter] = (
         "Call your model in `ask_model`.",
     ),
 )
-"""The starters; a framework stands before what it is used together with."""
+"""The starters; a framework precedes those it is used with."""
 
 DEFAULT_FRAMEWORK = "openai"
-"""The framework of a project in which none is found."""
+"""The framework of projects in which none is found."""
 
 EXAMPLE_USER = "mara"
-"""The user in the commands of the examples."""
+"""The user in the example commands."""
 
 _IN_PROCESS = (
     (" Needs a server, `graphmem serve`, and its key in GRAPHMEM_API_KEY.", " The memory runs in this process."),
@@ -489,7 +489,7 @@ _IN_PROCESS = (
     ("import os\n", ""),
     ("MemoryClient", "Memory"),
 )
-"""The differences in an example whose memory runs in its process."""
+"""The changes to an example whose memory runs in its process."""
 
 _USER_OF_REQUEST = '''
 def find_user(x_user: Annotated[str, Header(min_length=1)]) -> str:
@@ -514,7 +514,7 @@ def find_starter(framework: str) -> Starter:
 
 
 def write_starter(starter: Starter, place: MemoryPlace, user_id: str | None, file: PurePath) -> str:
-    """Return the program for a file: with a memory at a place, of one user or of the user that each call names."""
+    """Return the program for a file: with memory at a place, for one user or for the user named in each call."""
     example = starter.example_for(place)
     text = (examples_root() / example).read_text("utf-8")
     text = text.replace(" --app-dir examples", "").replace(f"examples/{example}", file.as_posix())
@@ -535,7 +535,7 @@ def run_command(starter: Starter, user_id: str | None, file: PurePath) -> str:
 def _put_in_process(text: str) -> str:
     for served, in_process in _IN_PROCESS:
         text = text.replace(served, in_process)
-    if "AsyncClient" in text.replace("import AsyncClient", ""):  # it names the type of the memory
+    if "AsyncClient" in text.replace("import AsyncClient", ""):  # the memory's type is named
         return text
     return text.replace("from graphmem.client import AsyncClient", "from graphmem import GraphMemory")
 
@@ -548,5 +548,5 @@ def _fix_user(text: str, user_id: str) -> str:
 
 
 def is_taken(file: Path) -> bool:
-    """Return whether there is something at the path of a file, a broken link included."""
+    """Return whether a path exists, even as a broken link."""
     return file.exists() or file.is_symlink()

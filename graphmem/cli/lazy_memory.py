@@ -1,4 +1,4 @@
-"""The client of a command without a server: services open at the first call, after its arguments were validated."""
+"""The client of commands without a server: it opens the services at the first call, once the arguments are valid."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _USERS = "/v1/users/"
 
 
 class LazyMemory(AsyncClient):
-    """The memories of a tenant in this process; with a `key` those that it may use.
+    """A tenant's memories in this process; with a `key`, those that it has access to.
 
-    Where opening fails, the next call tries again.
+    If opening fails, the next call tries again.
     """
 
     def __init__(

@@ -222,7 +222,7 @@ async def messages(
 
 
 NO_VALUE = "none"
-"""Placeholder for an absent time or domain."""
+"""The option value for an absent time or domain."""
 
 
 @command(app, "update")
@@ -333,7 +333,7 @@ async def revert(
 
 
 def _find_replaced(memory: Memory) -> str:
-    """Return the id of the memory to restore, given that memory or the one that replaced it."""
+    """Return the id of the memory to restore, given it or its replacement."""
     from graphmem.memories.memory import MemoryStatus
     from graphmem.runtime.short_ids import shorten_id
 

@@ -1,4 +1,4 @@
-"""`graphmem quickstart`: memories from a sample conversation, what was kept, and answers from them."""
+"""`graphmem quickstart`: extracts memories from a sample conversation, and answers questions from them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer()
 
 REMAINING_JOBS_SECONDS = 10.0
-"""Seconds that the quickstart waits at its end for jobs whose results it does not show."""
+"""Seconds to wait at the end for jobs whose results are not shown."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def completion_source(settings: Settings) -> Iterator[tuple[Settings, str]]:
 
 
 async def _wait_for_remaining_jobs(services: Services, owner: Owner) -> None:
-    """Wait for a while for the jobs that follow an extraction: no other process does those of the demo."""
+    """Wait briefly for the jobs that follow extraction: no other process runs the demo's jobs."""
 
     from graphmem.cli.quickstart_demo import MAX_JOBS
 
@@ -100,13 +100,13 @@ async def _wait_for_remaining_jobs(services: Services, owner: Owner) -> None:
 
 
 async def _raise_for_failed_jobs(services: Services, owner: Owner) -> None:
-    """Raise ModelUnavailable when extraction failed for a part of the conversation."""
+    """Raise ModelUnavailable if extraction failed for a part of the conversation."""
     from graphmem.cli.quickstart_demo import extraction_jobs
     from graphmem.client.waiting import failed_jobs
     from graphmem.runtime.errors import ModelUnavailable
 
     if failed := failed_jobs(await extraction_jobs(services, owner)):
-        first = min(failed, key=lambda job: job.created_at)  # the others wait for it
+        first = min(failed, key=lambda job: job.created_at)  # later jobs wait for it
         raise ModelUnavailable(
             f"Extraction failed for {len(failed)} sessions ({first.error or first.reason}). Run this again; if its "
             "memories were changed by hand, run it for another tenant, such as `graphmem quickstart --tenant sample2`."

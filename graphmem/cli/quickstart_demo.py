@@ -44,7 +44,7 @@ _LOOKUP_LIMIT = 6
 
 
 MAX_JOBS = 200
-"""Most jobs of the sample that are read."""
+"""Most jobs read of the sample."""
 
 
 _PAGE_SIZE = 200
@@ -69,7 +69,7 @@ class RetiredMemory:
 
 @dataclass(frozen=True)
 class RejectedContent:
-    """A reason for keeping nothing, how often it applied, and in which messages or sessions."""
+    """A reason for keeping nothing, its number of occurrences, and the messages or sessions concerned."""
 
     reason: str
     count: int
@@ -78,7 +78,7 @@ class RejectedContent:
 
 @dataclass(frozen=True)
 class DemoAnswer:
-    """A question and the memories found, by entity where it is a lookup (else the entity is None)."""
+    """A question and the memories found, by entity for a lookup; for a search, the entity is None."""
 
     question: SampleQuestion
     known_as_of: datetime | None
@@ -87,7 +87,7 @@ class DemoAnswer:
 
 @dataclass(frozen=True)
 class QuickstartReport:
-    """Everything that the quickstart shows."""
+    """The output of the quickstart."""
 
     kept: list[KeptMemory]
     retired: list[RetiredMemory]
@@ -96,7 +96,7 @@ class QuickstartReport:
 
 
 async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
-    """Read everything that the quickstart shows, without counting retrievals."""
+    """Read the data that the quickstart shows, without counting retrievals."""
     messages = {message["id"]: message for message in sample.load_messages()}
     everything = await _list_all(services, owner)
     jobs = await extraction_jobs(services, owner)
@@ -110,7 +110,7 @@ async def collect_report(services: Services, owner: Owner) -> QuickstartReport:
 
 
 async def extraction_jobs(services: Services, owner: Owner) -> list[Job]:
-    """Return the jobs that extracted from the user's messages, the newest first."""
+    """Return the extraction jobs of the user's messages, newest first."""
     return await services.jobs.list(owner.group_id, EXTRACTION_JOB, limit=MAX_JOBS)
 
 
@@ -153,7 +153,7 @@ async def _retired_memories(
 
 
 def _rejected_content(messages: Iterable[Mapping[str, str]], jobs: Sequence[Job]) -> list[RejectedContent]:
-    """Return the secrets in the messages by class, then the reasons of extraction for keeping nothing."""
+    """Return the secrets in the messages by class, then extraction's reasons for keeping nothing."""
     locations: dict[str, list[str]] = {}
     for message in messages:
         for finding in find_secrets(message["content"]):
@@ -170,7 +170,7 @@ def _rejected_content(messages: Iterable[Mapping[str, str]], jobs: Sequence[Job]
 
 
 async def ask_question(services: Services, owner: Owner, question: SampleQuestion) -> DemoAnswer:
-    """Answer one question by lookup or by search, as of the times that it names."""
+    """Answer a question by lookup or search, as of the times that it names."""
     known_as_of = await known_time_after(services, owner, question.known_after) if question.known_after else None
     if question.by == "entity":
         response = await services.retrieval.lookup(owner, question.text, _LOOKUP_LIMIT, reinforce=False)
@@ -188,7 +188,7 @@ async def ask_question(services: Services, owner: Owner, question: SampleQuestio
 
 
 async def known_time_after(services: Services, owner: Owner, session_id: str) -> datetime | None:
-    """Return the last moment before anything of the next session was extracted; None when there is none."""
+    """Return the last moment before the next session's messages were extracted; None if there is none."""
     order = list(dict.fromkeys(message["session_id"] for message in sample.load_messages()))
     for following in order[order.index(session_id) + 1 :]:
         page = await services.messages.list_messages(owner, following, PageQuery(limit=_PAGE_SIZE))
@@ -216,13 +216,13 @@ export OPENAI_API_KEY=…   # or OPENAI_BASE_URL for any compatible server
 
 
 def render_report(report: QuickstartReport) -> list[Renderable]:
-    """Return the memories of the sample's user and the answers to the questions."""
+    """Return the sample user's memories and the answers to the questions."""
     tables = [_kept_table(report.kept), _retired_table(report.retired), _rejected_table(report.rejected)]
     return [*tables, _heading("Answers"), *map(_render_answer, report.answers)]
 
 
 def next_steps(access: Mapping[str, object], owner: Owner, *, is_embedded: bool) -> list[Renderable]:
-    """Return how to open the graph in Neo4j Browser, with two queries to paste, and what to try next."""
+    """Return how to open the graph in Neo4j Browser, with two queries to paste, and suggested next commands."""
     graphmem = _command_name()
     return [
         _heading("Look at the graph in Neo4j Browser"),
@@ -293,5 +293,5 @@ def _verbatim(text: str) -> Verbatim:
 
 
 def _command_name() -> str:
-    """Return how to call this command from the current folder."""
+    """Return the command that calls graphmem from the current folder."""
     return "graphmem" if shutil.which("graphmem") else os.path.relpath(sys.argv[0])

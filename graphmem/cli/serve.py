@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def bind_port(host: str, port: int, advice: str) -> socket.socket:
-    """Return a socket bound to a port; raise ConfigurationError, which ends with `advice`, when that fails."""
+    """Return a socket bound to a port; raise ConfigurationError, ending with `advice`, on failure."""
     bound = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -49,7 +49,7 @@ def bind_port(host: str, port: int, advice: str) -> socket.socket:
 app = typer.Typer()
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
-"""The signals that end a process."""
+"""The signals that stop a process."""
 
 
 @command(app, "serve")
@@ -90,7 +90,7 @@ async def serve(
 
 
 def _advise(settings: Settings) -> Iterator[str]:
-    """Yield what whoever starts a server is to know about its settings."""
+    """Yield advice about the settings for the operator who starts a server."""
     if settings.admin_key is None:
         yield "Create a key with `graphmem keys create NAME`, or set GRAPHMEM_ADMIN_KEY."
     if not settings.has_model:
@@ -130,9 +130,9 @@ async def open_explorer(output: Output, tenant: Tenant = "default", open: Open =
 
 
 def _write_sign_in(settings: Settings, url: str, key: str) -> Path:
-    """Write a page that leads to the explorer with a key, and return its path.
+    """Write a page that opens the explorer with a key, and return its path.
 
-    Only its owner can read it, unlike the arguments of the process that opens a browser.
+    Only its owner can read the file, whereas every user can read the arguments of the browser's process.
     """
     address = html.escape(f"{url}#key={quote(key, safe='')}")
     path = settings.data_dir / "explorer.html"
@@ -170,7 +170,7 @@ async def mcp(
 
 
 def _find_memory_of_tools(output: Output, settings: Settings, owner: Owner, source_kind: str) -> AsyncClient:
-    """Return the client for the tools of a user, whose statements count as those of a source."""
+    """Return the client for a user's tools, whose statements are saved with a source kind."""
     from graphmem.cli.lazy_memory import LazyMemory
     from graphmem.client.async_client import AsyncClient
     from graphmem.runtime.validation import validate_input
@@ -215,7 +215,7 @@ async def run_worker(
 
 
 async def _warm_up(services: Services, output: Output) -> None:
-    """Build the first contexts, and return the memory that only loading the embedding model needed."""
+    """Build the first contexts, then free memory that only loading the embedding model needed."""
     from graphmem.app.health import attempt
 
     output.note("Warming up: the first requests take longer.")
@@ -227,7 +227,7 @@ async def _warm_up(services: Services, output: Output) -> None:
 
 @asynccontextmanager
 async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
-    """Let some work run while the context lasts."""
+    """Run a coroutine in the background while the context lasts."""
     task = asyncio.create_task(work)
     try:
         yield
@@ -237,7 +237,7 @@ async def _in_background(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]
 
 
 def _reachable_url(listener: socket.socket) -> str:
-    """Return the address at which this machine reaches the server."""
+    """Return the server's URL as seen from this machine."""
     host, port = listener.getsockname()[:2]
     address = ip_address(host)
     if not address.is_unspecified:
@@ -246,7 +246,7 @@ def _reachable_url(listener: socket.socket) -> str:
 
 
 def _listen_socket(host: str, port: int, options: str) -> socket.socket:
-    """Return a bound socket, taken before anything is started; `options` name the way to choose another port."""
+    """Return a bound socket, before anything is started; `options` are those that choose another port."""
     return bind_port(host, port, f"free it, or choose another with {options} (0: any free port).")
 
 
@@ -269,8 +269,8 @@ async def _serve(served: FastAPI, listener: socket.socket) -> None:
     def end(*_: object) -> None:
         server.should_exit = True
 
-    # For a signal that arrives before uvicorn handles them. uvicorn raises it again once it has shut down, when this
-    # keeps the process alive, so that the services are closed too.
+    # Handle signals that arrive before uvicorn's handlers are set. uvicorn raises a signal again after its shutdown;
+    # handling it keeps the process alive until the services are closed, too.
     for number in _SIGNALS:
         signal.signal(number, end)
     freeze_startup_objects()

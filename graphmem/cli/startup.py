@@ -1,4 +1,4 @@
-"""Chooses what a command works with: a running server, local or remote, or services of its own; shows progress."""
+"""Choosing the target of a command (a local or remote server, or services of its own), and showing progress."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
 
 
 RECORD_FILE = "server.json"
-"""Name of the file in the data folder, which only its owner can read."""
+"""Name of the record in the data folder; only its owner can read it."""
 
 HEALTH_SECONDS = 2.0
-"""Seconds that a command waits for a server to say that it is well; after them it is busy, and used all the same."""
+"""Seconds to wait for a server's health check; a server that takes longer is considered busy and used all the same."""
 
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running server; `database` tells which data it serves, `started` its process from a later one of that id."""
+    """A running server; `database` identifies its data, `started` tells its process from later ones with its id."""
 
     url: str
     pid: int
@@ -52,9 +52,9 @@ class LocalServer:
 
 @contextmanager
 def record_server(settings: Settings, url: str, secret: str) -> Iterator[None]:
-    """Record a server of this process in the data folder while the block lasts.
+    """Record this process's server in the data folder while the block lasts.
 
-    Raises ConfigurationError when the folder is served already.
+    Raises ConfigurationError if the folder is already served.
     """
     record = LocalServer(url, os.getpid(), _start_time(os.getpid()), _describe_database(settings), secret)
     path = settings.data_dir / RECORD_FILE
@@ -75,10 +75,10 @@ def record_server(settings: Settings, url: str, secret: str) -> Iterator[None]:
 
 
 def _claim(path: Path, draft: Path) -> None:
-    """Put a record in place, unless the one there is of a server that runs; one claim at a time."""
+    """Put a record in place unless the existing one is of a running server; one process at a time."""
     folder = os.open(path.parent, os.O_RDONLY)
     try:
-        fcntl.flock(folder, fcntl.LOCK_EX)  # else two that find the record of a killed process would both replace it
+        fcntl.flock(folder, fcntl.LOCK_EX)  # otherwise two processes could both replace the record of a killed one
         found = _read_record(path)
         if found is not None and _is_running(found):
             raise ConfigurationError(
@@ -96,7 +96,7 @@ def new_secret() -> str:
 
 
 def find_local_server(settings: Settings) -> LocalServer | None:
-    """Return the server that runs on the database of the settings; None when its process is gone or it is not well."""
+    """Return the running server of the settings' database; None if its process is gone or it is unhealthy."""
     record = _read_record(settings.data_dir / RECORD_FILE)
     if record is None or record.database != _describe_database(settings) or not _is_running(record):
         return None
@@ -104,7 +104,7 @@ def find_local_server(settings: Settings) -> LocalServer | None:
 
 
 def refuse_other_database(settings: Settings) -> None:
-    """Raise ConfigurationError when the server that runs on the data folder has another database than the settings."""
+    """Raise ConfigurationError if the data folder's running server has another database than the settings."""
     record = _read_record(settings.data_dir / RECORD_FILE)
     if record is not None and record.database != _describe_database(settings) and _is_running(record):
         raise ConfigurationError(
@@ -115,7 +115,7 @@ def refuse_other_database(settings: Settings) -> None:
 
 
 def _is_on_loopback(url: str) -> bool:
-    """Return whether a server listens on this machine's own address, where it accepts the secret."""
+    """Return whether a server listens on a loopback address, where it accepts the secret."""
     return ip_address(urlsplit(url).hostname or "").is_loopback
 
 
@@ -126,7 +126,7 @@ def _read_record(path: Path) -> LocalServer | None:
 
 
 def _describe_database(settings: Settings) -> str:
-    """Return a digest of the addresses of the database and of the job store, which may hold passwords."""
+    """Return a digest of the addresses of the database and the job store, which may contain passwords."""
     addresses = (settings.neo4j_uri, settings.neo4j_user, settings.neo4j_database, settings.jobs_url)
     return hashlib.sha256(repr(addresses).encode()).hexdigest()
 
@@ -146,7 +146,7 @@ def _start_time(pid: int) -> float:
 
 
 def _is_healthy(url: str) -> bool:
-    """Return whether a server says that it is well, or is too busy to answer; it is asked without the secret."""
+    """Return whether a server is healthy, or too busy to answer; the secret is not sent."""
     address = urlsplit(url)
     connection = HTTPConnection(address.hostname or "", address.port, timeout=HEALTH_SECONDS)
     try:
@@ -161,14 +161,14 @@ def _is_healthy(url: str) -> bool:
 
 
 DEFAULT_TENANT = "default"
-"""The tenant of commands that name none."""
+"""The tenant of commands without `--tenant`."""
 
 
 @asynccontextmanager
 async def open_services(
     output: Output, *, worker: bool = False, settings: Settings | None = None, demo: bool = False
 ) -> AsyncIterator[Services]:
-    """Open the services as configured; with `worker` this process also runs jobs, for a `demo` no jobs of others."""
+    """Open the services as configured; with `worker`, this process also runs jobs, for a `demo` only its own."""
     from graphmem.app.bootstrap import Services
 
     with start_progress(output) as progress:
@@ -178,9 +178,9 @@ async def open_services(
 
 @dataclass(frozen=True)
 class Target:
-    """The target of a command: a server with a key for it, or this machine's data if there is no server.
+    """The target of a command: a server and its key, or this machine's data.
 
-    `tenant` is None where the key decides it.
+    `tenant` is None if the key determines it.
     """
 
     place: str
@@ -190,16 +190,16 @@ class Target:
 
     @property
     def is_remote(self) -> bool:
-        """Whether a server and a key were named, which are used or the command fails."""
+        """Whether a server and a key are configured, so that the command must use them or fail."""
         return self.tenant is None
 
 
 def find_target(flags: Flags, settings: Settings, tenant: str = DEFAULT_TENANT) -> Target:
-    """Return what a command for a tenant works on.
+    """Return the target of a command for a tenant.
 
-    GRAPHMEM_URL names the server, and GRAPHMEM_API_KEY the key to use there or at the server that runs on the data
-    folder. Without a key, the command acts as the administrator of this machine's data. Raises ConfigurationError if
-    the key for another server is missing, and InvalidInput for a tenant that the key does not choose.
+    GRAPHMEM_URL names the server, and GRAPHMEM_API_KEY the key for it or for the data folder's running server. Without
+    a key, the command acts as administrator of this machine's data. Raises ConfigurationError if the key for another
+    server is missing, and InvalidInput for a tenant other than the key's.
     """
     here = Target(f"the data folder {settings.data_dir}", tenant)
     if flags.no_server or not settings.use_server:
@@ -240,7 +240,7 @@ def _find_remote(settings: Settings, key: str, tenant: str) -> Target:
 
 
 def refuse_server(output: Output, settings: Settings, action: str) -> None:
-    """Raise ConfigurationError when GRAPHMEM_URL names a server; `action` only works on this machine's data."""
+    """Raise ConfigurationError if GRAPHMEM_URL names a server; `action` only works on this machine's data."""
     if settings.url and settings.use_server and not output.flags.no_server:
         raise ConfigurationError(
             f"GRAPHMEM_URL names {settings.url}, and {action} only on the data of this machine: unset it, or give "
@@ -250,10 +250,10 @@ def refuse_server(output: Output, settings: Settings, action: str) -> None:
 
 @asynccontextmanager
 async def open_operations(output: Output, tenant: str, *, worker: bool = False) -> AsyncIterator[AsyncClient]:
-    """Yield the operations of a tenant: of a server, else of this process.
+    """Yield the operations of a tenant, on a server or else in this process.
 
-    With `worker` this process also runs jobs, unless a server is called: there its own workers do.
-    A command is not to import models before: those that it does not use are not built when a server is called.
+    With `worker`, this process also runs jobs, unless a server is called, which has its own workers. Commands must not
+    import models before: calling a server does not need most of them.
     """
     settings = read_settings()
     with named_as_options(output.parameters):
@@ -280,19 +280,19 @@ def _open_client(output: Output, target: Target, tenant: str, settings: Settings
 
 
 async def complete_memory_id(operations: AsyncClient, user: str, given: str) -> str:
-    """Return the id of a memory that begins with the text given."""
+    """Return the id of the memory whose id begins with `given`."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.memory(user, given)).id
 
 
 async def complete_run_id(operations: AsyncClient, given: str) -> str:
-    """Return the id of a run that begins with the text given."""
+    """Return the id of the run whose id begins with `given`."""
     return given if len(given) >= FULL_ID_CHARS else (await operations.run(given)).id
 
 
 async def describe_target(client: AsyncClient, output: Output) -> str:
-    """Return the tenant and the server, or the folder, that a command works on.
+    """Return the tenant and the server or folder of a command.
 
-    The server names the tenant of a key only to an admin.
+    A server tells only admins the tenant of their key.
     """
     target = output.target
     assert target is not None
@@ -308,14 +308,14 @@ async def describe_target(client: AsyncClient, output: Output) -> str:
 
 
 async def confirm_erasure(client: AsyncClient, output: Output, what: str) -> None:
-    """Ask at a terminal whether a user or a space is to be erased; raise InvalidInput elsewhere."""
+    """Ask at a terminal whether to erase a user or a space; raise InvalidInput elsewhere."""
     if not sys.stdin.isatty():
         raise InvalidInput(f"Erasing the {what} cannot be undone: confirm it with --yes.")
     typer.confirm(f"Erase all data of the {what} {await describe_target(client, output)}?", abort=True, err=True)
 
 
 def report_erasure(output: Output, what: str, result: ErasureResult, where: str = "") -> None:
-    """Show what was erased of a user or a space; end with an error where something is left."""
+    """Show what was erased of a user or a space; exit with an error if something is left."""
     from graphmem.cli.tables import name_value_pairs
 
     counts = name_value_pairs({**result.erased, "residue": result.residue})
@@ -347,7 +347,7 @@ async def start_detached(output: Output, settings: Settings) -> ServerInfo:
 
 
 def server_details(info: ServerInfo) -> dict[str, Any]:
-    """Return the details of a running server without its password."""
+    """Return the details of a running server, without its password."""
     return {
         "running": True,
         "uri": info.uri,
@@ -363,7 +363,7 @@ def server_details(info: ServerInfo) -> dict[str, Any]:
 def browser_login(
     settings: Settings, info: ServerInfo | None, text: str, address: str | None = None
 ) -> dict[str, object]:
-    """Return how to open Neo4j Browser with `text` in its editor; without `info`, that of the configured Neo4j."""
+    """Return how to open Neo4j Browser with `text` in its editor; without `info`, for the configured Neo4j."""
     from graphmem.neo4j.embedded.home import browser_link, setup_commands
 
     if info is not None:
@@ -376,7 +376,7 @@ def browser_login(
 
 @contextmanager
 def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[ProgressCallback]:
-    """Show a bar while the context lasts; the callback takes the number of units done and in total."""
+    """Show a progress bar while the context lasts; the callback takes the units done and in total."""
     from rich import progress as rich_progress
 
     columns = (
@@ -393,7 +393,7 @@ def progress_bar(output: Output, label: str, unit: str = "entries") -> Iterator[
 
 @contextmanager
 def start_progress(output: Output) -> Iterator[StartProgress]:
-    """Show what a start waits for: lines, and on a terminal a bar for each download; with `--json` nothing."""
+    """Show the steps of a start: as lines, with a bar per download on a terminal; nothing with `--json`."""
     from graphmem.runtime.progress import StartProgress
 
     if output.flags.json:

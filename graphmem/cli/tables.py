@@ -1,6 +1,6 @@
-"""Tables for a terminal: the columns of a model, how values are written, and the table that rich lays out.
+"""Tables for a terminal: a model's columns, the format of values, and the table for rich.
 
-Ids and names stay in one line, texts are wrapped between words.
+Ids and names stay on one line; texts are wrapped between words.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ Renderable: TypeAlias = "RenderableType"
 """A text or a table; texts are shown without markup."""
 
 SHORT_ID_COLUMNS = frozenset({"id", "run", "memory", "memories", "job"})
-"""Columns whose ids are shown by their first characters, which commands accept."""
+"""Columns that show the first characters of ids, which commands accept."""
 
 UNWRAPPED_COLUMNS = frozenset({"id", "run", "memory", "job", "score", "version", "type", "user", "session", "secret"})
-"""Columns whose cells are ids, names or numbers, which are not wrapped."""
+"""Columns of ids, names or numbers, which are not wrapped."""
 
 MAX_NAME_CELLS = 36
-"""Cells up to which an id or a name is shown in one line: those of a UUID."""
+"""Most terminal cells of an id or a name on one line: the length of a UUID."""
 
 Column: TypeAlias = str | Callable[[Any], object]
-"""The value of a cell: an attribute of the model, with dots one of its attributes; or what a function returns of it."""
+"""A cell's value: a (dotted) attribute of the model, or the result of a function."""
 
 
 class Columns:
-    """How instances of a model are shown: the columns of their table by name, or a sentence when there are none.
+    """The columns of a model's table by name, or a sentence for an empty result.
 
-    A column that is `optional` is left out when no row has a value in it.
+    An `optional` column is left out if no row has a value in it.
     """
 
     def __init__(self, empty: str = "", *, optional: Collection[str] = (), **columns: Column) -> None:
@@ -45,7 +45,7 @@ class Columns:
         self.columns = {name.strip("_").replace("_", " "): column for name, column in columns.items()}
 
     def __call__(self, shown: Any) -> list[Renderable]:
-        """Return a page, a list or one model as a table; after a page how to list the next one."""
+        """Return a page, a list or one model as a table; after a page, also how to list the next one."""
         from graphmem.runtime.paging import Page
 
         if isinstance(shown, Page):
@@ -85,7 +85,7 @@ def _format_cell(column: str, value: object) -> str:
 
 
 def format_value(value: object) -> str:
-    """Return a value as a cell shows it: nothing for None, two decimals of a number, and the JSON of an object."""
+    """Return a value as text for a cell: None is empty, numbers have two decimals, objects are JSON."""
     if value is None:
         return ""
     if isinstance(value, datetime):
@@ -98,7 +98,7 @@ def format_value(value: object) -> str:
 
 
 def format_time(moment: datetime | None, zone: tzinfo | None = None) -> str:
-    """Return a time in a zone (None: that of this machine) as its date, and its time of day unless that is midnight."""
+    """Return a time in a zone (None: this machine's) as its date, with the time of day unless midnight."""
     if moment is None:
         return "–"
     moment = moment.astimezone(zone)
@@ -106,7 +106,7 @@ def format_time(moment: datetime | None, zone: tzinfo | None = None) -> str:
 
 
 def make_table(*columns: str, title: str | None = None, has_header: bool = True) -> Table:
-    """Return an empty table; a word that is longer than its column goes on in the next line, to be copied."""
+    """Return an empty table; words longer than their column continue on the next line, so that they can be copied."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -127,7 +127,7 @@ def make_table(*columns: str, title: str | None = None, has_header: bool = True)
 
 
 def add_row(table: Table, *cells: object) -> None:
-    """Add a row of plain values; markup in them is shown as it is, and missing cells are empty."""
+    """Add a row of plain values, without markup; missing cells are empty."""
     from rich.text import Text
 
     texts = [cell if isinstance(cell, Text) else Text("" if cell is None else str(cell)) for cell in cells]
@@ -137,7 +137,7 @@ def add_row(table: Table, *cells: object) -> None:
 
 
 def name_value_pairs(values: Mapping[str, object]) -> Table:
-    """Return names and their values."""
+    """Return a table of names and their values."""
     table = make_table("name", "details", has_header=False)
     for name, value in values.items():
         add_row(table, name.replace("_", " "), value)

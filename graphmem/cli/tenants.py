@@ -293,6 +293,6 @@ async def drop(client: AsyncClient, output: Output, statement_id: StatementId) -
 
 
 async def _complete_statement_id(client: AsyncClient, given: str) -> str:
-    """Return the id of the statement, among the latest of the tenant, whose id begins with a text."""
+    """Return the id of the statement whose id begins with `given`, among the tenant's latest."""
     page = await client.quarantine(limit=200)
     return complete_id(given, [statement.id for statement in page.items if statement.id.startswith(given)])

@@ -48,7 +48,7 @@ app = typer.Typer()
 
 
 ALL_USERS_SUFFIX = ".json"
-"""Ends the name of a file with the export of one of all users; what comes before it is the id, percent-encoded."""
+"""The suffix of export files in a folder; the rest of the name is the percent-encoded user id."""
 
 
 @command(app, "export")
@@ -104,7 +104,7 @@ async def _once(document: bytes) -> AsyncIterator[bytes]:
 
 
 def _refuse_remote(output: Output, tenant: str, action: str) -> None:
-    """Raise ConfigurationError when a server and a key were named; `action` happens only on this machine's data."""
+    """Raise ConfigurationError if a server and a key are set; `action` only works on this machine's data."""
     target = find_target(output.flags, read_settings(), tenant)
     if target.is_remote:
         raise ConfigurationError(
@@ -113,7 +113,7 @@ def _refuse_remote(output: Output, tenant: str, action: str) -> None:
 
 
 async def _export_all(output: Output, tenant: str, folder: Path) -> None:
-    """Write an export of each user of a tenant into a folder."""
+    """Write an export of each user of a tenant to a folder."""
     from graphmem.tenants.users import UserStore
 
     await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
@@ -200,7 +200,7 @@ async def import_(
 
 
 async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
-    """Import each export in a folder for its own user; exit with an error if one was not imported."""
+    """Import each export in a folder for its own user; exit with an error if one failed."""
     async with open_services(output) as services:
         with progress_bar(output, "Importing", unit="users") as on_progress:
             imported = await services.export_imports.import_folder(tenant, folder, progress=on_progress)
@@ -212,7 +212,7 @@ async def _import_folder(output: Output, tenant: str, folder: Path) -> None:
 
 
 async def _import_export(output: Output, owner: Owner, space: str | None, path: Path) -> None:
-    """Import an export in JSON; check a large one first, then import it part by part."""
+    """Import a JSON export; check a large one first, then import it in parts."""
     from graphmem.tenants.spaces import SpaceRole
 
     async with open_services(output) as services:
@@ -229,7 +229,7 @@ async def _import_export(output: Output, owner: Owner, space: str | None, path: 
 async def _import_document(
     output: Output, owner: Owner, space: str | None, source_format: ImportFormat, document: Any
 ) -> None:
-    """Import a document, and wait for the extraction of its messages; exit with an error when that failed for some."""
+    """Import a document and wait for the extraction of its messages; exit with an error if some failed."""
     from graphmem.graph_memory import GraphMemory
     from graphmem.tenants.spaces import SpaceRole
     from graphmem.user_data.models import ImportFormat
@@ -244,7 +244,7 @@ async def _import_document(
 
 
 async def _report_import(output: Output, client: AsyncClient, result: ImportResult) -> None:
-    """Wait for the extraction of imported messages; exit with an error when that failed, or nothing was imported."""
+    """Wait for the extraction of imported messages; exit with an error if it failed or nothing was imported."""
     _note_refused(output, result.refused)
     jobs = [await wait_for_job(client, job_id) for job_id in result.jobs]
     output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))

@@ -1,4 +1,4 @@
-"""The output of commands: the columns of each model, and results that are more than a table."""
+"""The output of commands: the columns of each model, and results beyond a table."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 def format_validity(memory: Memory, zone: tzinfo | None = None) -> str:
-    """Return the valid time of a memory, empty when both ends are open."""
+    """Return the valid time of a memory; empty if both ends are open."""
     if memory.valid_at is None and memory.invalid_at is None:
         return ""
     return f"{format_time(memory.valid_at, zone)} → {format_time(memory.invalid_at, zone)}"
@@ -82,7 +82,7 @@ def _ranks(hit: SearchHit) -> str:
 
 
 def _version_status(version: MemoryVersion) -> str:
-    """Return the status of the version that is known now, and why each other version ended."""
+    """Return a version's status, or for a past version why it ended."""
     status = version.status if version.expired_at is None else version.ended_reason or version.status
     return f"{status} (by {shorten_id(version.ended_by)})" if version.ended_by else str(status)
 
@@ -153,7 +153,7 @@ ENTITIES = Columns(
 
 
 def related_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
-    """Return how to see the memories that saved statements may contradict."""
+    """Return the commands that show the memories a saved statement may contradict."""
     ids = [related for result in results for related in result.related]
     commands = [f"graphmem history {shorten_id(related)} --user {shlex.quote(user)}" for related in ids]
     return [Verbatim(f"It may contradict: {command}") for command in commands]
@@ -167,7 +167,7 @@ def undo_hints(user: str, results: Iterable[SaveResult]) -> list[Renderable]:
 
 
 def memory_details(memory: Memory) -> list[Renderable]:
-    """Return the fields of one memory that say something."""
+    """Return the fields of one memory that have a value."""
     domain = f", {memory.domain}" if memory.domain else ""
     fields = {
         "id": memory.id,
@@ -206,7 +206,7 @@ def _format_reference(entity: EntityRef | None) -> str:
 
 
 def lookup_response(response: LookupResponse) -> list[Renderable]:
-    """Return what is known about each entity found: its profile, and a table of memories."""
+    """Return each entity found: its profile, and a table of its memories."""
     if not response.entities:
         return [
             "No matching entity: no memory is about a person, place or thing of this name. `graphmem search` finds "
@@ -252,7 +252,7 @@ MESSAGE_HITS = Columns(
 
 
 def search_response(response: SearchResponse, limit: int) -> list[Renderable]:
-    """Return what a search found: memories, and messages under a heading that says what they are."""
+    """Return the results of a search: memories, and messages under their own heading."""
     shown: list[Renderable] = [*HITS(response.results)] if response.results or not response.messages else []
     if response.messages:
         found = "Messages, as they were said:" if response.results else "No memory was found, but these messages:"
@@ -261,7 +261,7 @@ def search_response(response: SearchResponse, limit: int) -> list[Renderable]:
 
 
 def only_messages(session_id: str, messages: Sequence[Message]) -> list[Renderable]:
-    """Return the messages of a user without memories, and where the others are."""
+    """Return the messages of a user without memories, and how to see the rest."""
     return [
         f"There are no memories yet, only messages. Those of the latest session, {session_id}:",
         *MESSAGES(messages),
@@ -361,7 +361,7 @@ def answer(response: AskResponse) -> list[Renderable]:
 
 
 def context(response: ContextResponse) -> list[Renderable]:
-    """Return the context for a prompt, its size, and the hints for the reply that have something to say."""
+    """Return the context for a prompt, its size, and the non-empty hints for the reply."""
     hints = response.personalization_hints
     rows = [
         ("greeting", hints.greeting),
@@ -381,7 +381,7 @@ def context(response: ContextResponse) -> list[Renderable]:
 
 
 def profile(found: UserProfile) -> list[Renderable]:
-    """Return one table for each type of memory in a profile; core memories are marked."""
+    """Return one table per memory type of a profile; core memories are marked."""
     core = {memory.id for memory in found.core}
     columns = Columns(
         core=lambda memory: "✓" if memory.id in core else "", id="id", statement="content", importance="importance"
@@ -391,7 +391,7 @@ def profile(found: UserProfile) -> list[Renderable]:
 
 
 def persona(shown: Persona) -> list[Renderable]:
-    """Return the weights of a user's searches, one a line."""
+    """Return the weights of a user's searches, one per line."""
     lines = [f"{name}: {weight:g}" for name, weight in shown.weights.items()]
     return ["\n".join(lines) or "There is no persona: all types and tags count alike."]
 
@@ -475,7 +475,7 @@ def space(shown: Space) -> list[Renderable]:
 
 
 def declared_types(types: DeclaredTypes) -> list[Renderable]:
-    """Return declared types, one a line."""
+    """Return declared types, one per line."""
     lines = [
         f"memory type {declared.name} ({declared.base}): {declared.description}" for declared in types.memory_types
     ]
@@ -489,12 +489,12 @@ def instructions(shown: Instructions) -> list[Renderable]:
 
 
 def trust(shown: Trust) -> list[Renderable]:
-    """Return the order of trust in one line."""
+    """Return the order of trust on one line."""
     return [" > ".join(", ".join(group) for group in shown.order)]
 
 
 def placements(listed: PlacementList) -> list[Renderable]:
-    """Return the graphs, and where tenants live."""
+    """Return the graphs and the locations of tenants."""
     graphs = make_table("graph", "status", "reason")
     for graph in listed.graphs:
         add_row(graphs, graph.name, graph.status, graph.reason)
@@ -551,7 +551,7 @@ INGESTED = Columns(
 
 
 def import_result(result: ImportResult) -> list[Renderable]:
-    """Return what an import stored."""
+    """Return the results of an import."""
     counts = _count_imported(result)
     if result.format != "graphmem":
         return [name_value_pairs({**counts, "not imported": len(result.refused)})]
@@ -561,7 +561,7 @@ def import_result(result: ImportResult) -> list[Renderable]:
 
 
 def folder_import(result: FolderImport) -> list[Renderable]:
-    """Return what an import of a folder stored, and the files that failed."""
+    """Return the results of a folder's import, and the files that failed."""
     shown: list[Renderable] = [name_value_pairs({"users": result.users, **_count_imported(result)})]
     if result.failed:
         failed = make_table("file", "not imported, because")
@@ -620,7 +620,7 @@ _CONFLICTS = Columns(
 
 
 def consolidation_run(run: ConsolidationRun) -> list[Renderable]:
-    """Return a run with its proposals and their verdicts, the contradictions that it reports, and its changes."""
+    """Return a run with its proposals and their verdicts, the contradictions it reports, and its changes."""
     shown: list[Renderable] = [RUNS.table([run])]
     if run.proposals:
         shown.append(_PROPOSALS.table(run.proposals))
@@ -631,7 +631,7 @@ def consolidation_run(run: ConsolidationRun) -> list[Renderable]:
 
 
 def rollback(result: RollbackResult) -> list[Renderable]:
-    """Return what a rollback undid, and which later writes it overwrote."""
+    """Return the changes that a rollback undid, and the later writes that it overwrote."""
     changes = "1 change" if result.restored == 1 else f"{result.restored} changes"
     status = result.status.replace("_", " ")
     sentence = f"Run {result.run_id} is {status}: {changes} undone."
@@ -653,18 +653,18 @@ MEMORY_FIELDS = {
     "valid_at": "valid from",
     "invalid_at": "valid until",
 }
-"""The fields of a memory that are shown, and their names in the table; all others follow from these."""
+"""The memory fields that are shown, with their names in the table; other fields follow from these."""
 
 
 ENTITY_FIELDS = {"type": "type", "aliases": "aliases", "summary": "summary", "attributes": "attributes"}
-"""The fields of an entity that are shown, and their names in the table."""
+"""The entity fields that are shown, with their names in the table."""
 
 
 Properties = Mapping[str, Any]
 
 
 def run_changes(changes: Sequence[ElementChange]) -> list[Renderable]:
-    """Return the changes of a run, or of a dry run, as a table; an empty list when there are none."""
+    """Return the changes of a run or a dry run as a table; an empty list if there are none."""
     if not changes:
         return []
     names = _display_names(changes)
@@ -680,7 +680,7 @@ def run_changes(changes: Sequence[ElementChange]) -> list[Renderable]:
 
 
 def _memory_states(changes: Sequence[ElementChange]) -> dict[str, tuple[Properties | None, Properties | None]]:
-    """Return the current version of each memory before and after."""
+    """Return the current version of each memory before and after the changes."""
     states: dict[str, tuple[Properties | None, Properties | None]] = {}
     for change in changes:
         if change.kind == "fact" and change.memory_id:
@@ -741,11 +741,11 @@ def _name_value(value: object, names: Mapping[str, str]) -> str:
 
 
 _NOUNS = {"fact": "memory", "entity": "entity"}
-"""Names of elements in sentences; links to messages are counted instead."""
+"""Nouns for elements in sentences; links to messages are counted instead."""
 
 
 def describe_rollback(preview: RollbackPreview) -> list[str]:
-    """Return what goes back, comes back, stays and conflicts, one sentence each."""
+    """Return one sentence for each element that goes back, comes back, stays or conflicts."""
     return [
         *_describe("Goes back", preview.goes_back, "is removed"),
         *_describe("Comes back", preview.comes_back, "as it was before the run"),
