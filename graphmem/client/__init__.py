@@ -1,6 +1,6 @@
 """Clients of the HTTP API: `Client` blocks, `AsyncClient` is for asyncio; `GraphMemory` has the same methods.
 
-They are imported when they are first used.
+They are imported at first use.
 """
 
 from __future__ import annotations

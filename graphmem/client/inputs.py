@@ -1,4 +1,4 @@
-"""How arguments of the Python API become models, and how responses and the actions of jobs are read."""
+"""Converting arguments of the Python API to models, and reading responses and job actions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from graphmem.tenants.trust import SourceKind, StatedKind
 M = TypeVar("M", bound=BaseModel)
 
 MemoryInput = str | MemoryIn | Mapping[str, Any]
-"""A statement to save: its text alone, or the fields of `MemoryIn`, with names alone for entities."""
+"""A statement to save: its text, or the fields of `MemoryIn`, where a name stands for an entity."""
 
 MessageInput = MessageIn | Mapping[str, Any]
 """A message of a conversation: at least `role` and `content`."""
@@ -43,7 +43,7 @@ A string is read as RFC 3339, or as a date such as 2020-01-01.
 
 
 SpacesInput = Literal["all", "none"] | Sequence[str]
-"""Spaces to read besides the user's own memory: their ids, all that may be read, or none."""
+"""Spaces to read besides the user's own memory: their ids, all that the user may read, or none."""
 
 
 class FilterOptions(TypedDict, total=False):
@@ -132,7 +132,7 @@ class QueryStringOptions(FilterOptions, total=False):
 
 
 class ListMemoriesFilters(QueryStringOptions, total=False):
-    """The fields of `ListFilters` other than those of its pages."""
+    """The fields of `ListFilters` except those for paging."""
 
     keyword: str | None
     sort: SortOrder | str | None
@@ -190,30 +190,30 @@ def without_none(**values: Any) -> dict[str, Any]:
 
 
 def given(model: type[M], /, **values: Any) -> M:
-    """Return the arguments of a call that are not None as a model; raise InvalidInput where they cannot be used."""
+    """Return the arguments that are not None as a model; raise InvalidInput if they are invalid."""
     return validate_arguments(model, without_none(**values))
 
 
 def with_options(model: type[M], name: str, value: object, options: Mapping[str, Any]) -> M:
-    """Return the field `name` with its options as a model; they override those of a `value` that is one already."""
+    """Return a model of `value` as the field `name`, with options; they override those of a `value` of that model."""
     stated = value.model_dump(exclude_unset=True) if isinstance(value, model) else {name: value}
     return validate_arguments(model, {**stated, **options})
 
 
 def as_dicts(items: Sequence[object]) -> list[object]:
-    """Return a list with its mappings as dicts, the only mappings that pydantic reads."""
+    """Return a list with its mappings as dicts, since pydantic reads no other mappings."""
     return [dict(item) if isinstance(item, Mapping) else item for item in items]
 
 
 def parse_memories(given: MemoryInput | Sequence[MemoryInput], *, infer: bool = False) -> SaveIn:
-    """Return one statement or several as a save; raise InvalidInput when one cannot be used."""
+    """Return one statement or several as a save; raise InvalidInput if one is invalid."""
     statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
     fields = {"memories": [_to_memory_fields(statement) for statement in statements], "infer": infer}
     return validate_arguments(SaveIn, fields)
 
 
 def _to_memory_fields(statement: MemoryInput) -> object:
-    """Return a statement as pydantic reads it: a text alone is its content, a name alone is an entity."""
+    """Return a statement in a form that pydantic reads: a text becomes its content, a name an entity."""
     if isinstance(statement, str):
         return {"content": statement}
     if not isinstance(statement, Mapping):
@@ -230,12 +230,12 @@ def _to_entity(given: object) -> object:
 
 
 def is_message(item: object) -> bool:
-    """Return whether an item of a list is a message: only messages have a role."""
+    """Return whether a list item is a message: only messages have a role."""
     return isinstance(item, MessageIn) or (isinstance(item, Mapping) and "role" in item)
 
 
 def parse_messages(messages: Sequence[MessageInput], **options: Any) -> MessagesIn:
-    """Return a batch of messages; options that are None get their defaults."""
+    """Return a batch of messages; options that are None are left at their defaults."""
     return validate_input(MessagesIn, {"messages": as_dicts(messages), **without_none(**options)})
 
 
@@ -245,7 +245,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class UserMethod(Protocol[P, T_co]):
-    """A method whose first argument is the user; with `user_id=` the other arguments keep their order."""
+    """A method whose first argument is the user; with `user_id=`, the other positional arguments keep their order."""
 
     @overload
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T_co: ...
@@ -259,7 +259,7 @@ class _UnboundUserMethod(Protocol[P, T_co]):
 
 
 def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P, T]:
-    """Let the user of a method, its first parameter, be named next to other arguments by position."""
+    """Let callers pass the user of a method, its first parameter, by name next to positional arguments."""
 
     @functools.wraps(method)
     def with_user(client: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -278,7 +278,7 @@ def read_saves(job: Job) -> Iterator[tuple[SaveAction, str, list[str]]]:
 
 
 def read_refusals(job: Job, *, is_empty: bool) -> list[SaveResult]:
-    """Return a result for each statement that a job refused, and why there is no result at all."""
+    """Return a result for each refused statement of a job; if `is_empty`, also why the job saved nothing."""
     if job.status is JobStatus.FAILED:
         raise Unavailable(
             f"The messages are stored, but their extraction failed ({job.error}): call retry_job({job.id!r}).",
@@ -303,39 +303,39 @@ def parse_saved(response: httpx.Response) -> list[SaveResult]:
 
 
 def parse_erased(response: httpx.Response) -> int:
-    """Return the number of versions that were erased."""
+    """Return the number of erased versions."""
     return ErasedMemory.model_validate(response.json()).erased
 
 
 def parse_message_hits(response: httpx.Response) -> list[MessageHit]:
-    """Return the messages that a search found."""
+    """Return the messages found by a search."""
     return MessageSearchResponse.model_validate(response.json()).results
 
 
 def parse_accepted_or_job(response: httpx.Response) -> MessagesAccepted | Job:
-    """Return the job of messages, or that they were accepted."""
-    # A job that waits for a model is not finished, and answered with 202 like messages that were only accepted.
+    """Return the messages' job, or their acceptance."""
+    # A job that waits for a model is not finished: its status is 202, as for messages that were only accepted.
     if "status" in response.json():
         return Job.model_validate_json(response.content)
     return MessagesAccepted.model_validate(response.json())
 
 
 def parse_run_or_id(response: httpx.Response) -> ConsolidationRun | str:
-    """Return a finished run, or the id of one that was started."""
+    """Return a finished run, or the id of a started one."""
     if response.status_code == httpx.codes.OK:
         return ConsolidationRun.model_validate(response.json())
     return RunAccepted.model_validate(response.json()).run_id
 
 
 def parse_rollback(response: httpx.Response) -> RollbackResult | RollbackPreview:
-    """Return what a rollback did, or would do."""
+    """Return the result of a rollback, or its preview."""
     answer = response.json()
     model = RollbackResult if "rollback_id" in answer else RollbackPreview
     return model.model_validate(answer)
 
 
 def parse_maintenance(response: httpx.Response) -> MaintenanceResults:
-    """Return what each maintenance task did."""
+    """Return the results of maintenance tasks."""
     return MaintenanceOut.model_validate(response.json()).tasks
 
 
@@ -345,5 +345,5 @@ def parse_object(response: httpx.Response) -> dict[str, Any]:
 
 
 def read_bytes(response: httpx.Response) -> bytes:
-    """Return the content as it is."""
+    """Return the content unchanged."""
     return response.content

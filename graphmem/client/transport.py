@@ -1,4 +1,4 @@
-"""Requests of the API as values, and sending them with httpx: errors, and trying again where that may help."""
+"""API requests as values, and sending them with httpx: errors and retries."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ ResponseParser = Callable[[httpx.Response], T]
 class ApiCall(Generic[T]):
     """An HTTP request whose response is parsed as `T`.
 
-    Every attempt of an `is_write` call is sent under the same idempotency key. A call that `waits_for_completion`
-    waits for its response without a time limit.
+    All attempts of an `is_write` call have the same idempotency key. A call that `waits_for_completion` waits for its
+    response without a time limit.
     """
 
     method: str
@@ -44,14 +44,14 @@ class ApiCall(Generic[T]):
 def get(
     answer: Callable[..., T], path: str, *ids: str, query: BaseModel | None = None, waits: bool = False
 ) -> ApiCall[T]:
-    """Return a read: the parameters that were given become the query string."""
+    """Return a read by GET, with the parameters set in `query` as its query string."""
     return ApiCall(
         "GET", _make_path(path, ids), _to_parser(answer), params=_to_query(query), waits_for_completion=waits
     )
 
 
 def ask(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, waits: bool = False) -> ApiCall[T]:
-    """Return a read by POST: the parameters that were given become the body."""
+    """Return a read by POST, with the parameters set in `body` as its body."""
     return ApiCall(
         "POST", _make_path(path, ids), _to_parser(answer), content=_to_body(body), waits_for_completion=waits
     )
@@ -66,7 +66,7 @@ def post(
     waits: bool = False,
     method: str = "POST",
 ) -> ApiCall[T]:
-    """Return a write; with the parameter `wait` it waits for completion too."""
+    """Return a write; if its body has `wait` set, the call also waits for completion."""
     return ApiCall(
         method,
         _make_path(path, ids),
@@ -79,7 +79,7 @@ def post(
 
 
 def patch(answer: Callable[..., T], path: str, *ids: str, body: BaseModel, if_version: int | None) -> ApiCall[T]:
-    """Return a correction, of one version only where a version is given."""
+    """Return a correction, limited to a version if one is given."""
     headers = {} if if_version is None else {"If-Match": f'"{if_version}"'}
     return ApiCall(
         "PATCH", _make_path(path, ids), _to_parser(answer), content=_to_body(body), headers=headers, is_write=True
@@ -102,7 +102,7 @@ def delete(
 
 
 def upload(answer: Callable[..., T], path: str, *ids: str, document: bytes, query: BaseModel) -> ApiCall[T]:
-    """Return a write whose body is a document, in JSON or in YAML."""
+    """Return a write whose body is a JSON or YAML document."""
     return ApiCall(
         "POST",
         _make_path(path, ids),
@@ -140,12 +140,12 @@ def _to_body(parameters: BaseModel | None) -> bytes | None:
 
 
 def _make_path(template: str, ids: tuple[str, ...]) -> str:
-    """Return a path with ids in the places of `{}`; raise InvalidInput for an id that no path can hold."""
+    """Return a path with ids in place of `{}`; raise InvalidInput for an id that a path cannot hold."""
     return template.format(*map(_escape_id, ids))
 
 
 def _escape_id(text: str) -> str:
-    """Return an id percent-encoded as one segment; `.` and `..` too, which would change the path."""
+    """Return an id percent-encoded as one segment, including `.` and `..`, which would change the path."""
     if not text:
         raise InvalidInput("An id must not be empty.")
     if not text.strip("."):
@@ -157,11 +157,11 @@ def _escape_id(text: str) -> str:
 
 
 UNAVAILABLE_STATUSES = frozenset({502, 503, 504})
-"""Statuses of a service, or of a proxy before it, that may succeed later."""
+"""Statuses of a service, or a proxy in front of it, for which a retry may succeed."""
 
 
 def error_from_response(response: httpx.Response) -> GraphmemError:
-    """Return the error that a response stands for: of the classes with its status the one with its title."""
+    """Return the error of a response: among the classes with its status, the one with its title."""
     problem = _problem_document(response)
     matching = [kind for kind in _error_classes(GraphmemError) if kind.status == response.status_code]
     titled = [kind for kind in matching if kind.title == problem.get("title")]
@@ -184,7 +184,7 @@ def _problem_document(response: httpx.Response) -> dict[str, Any]:
 
 
 def _error_classes(kind: type[GraphmemError]) -> Iterator[type[GraphmemError]]:
-    """Yield an error class and its subclasses, the general ones first."""
+    """Yield an error class and its subclasses, base classes first."""
     yield kind
     for subclass in kind.__subclasses__():
         yield from _error_classes(subclass)
@@ -195,28 +195,28 @@ def _parse_retry_after(header: str | None) -> int | None:
 
 
 MAX_RETRY_AFTER_SECONDS = 60
-"""Seconds; a call is not retried when the server asks for a longer pause."""
+"""Longest pause in seconds that the server may ask for; beyond it, the call is not retried."""
 
 CONNECT_SECONDS = 5.0
-"""Seconds in which a server must accept a connection: a slow one does, one that is away does not."""
+"""Seconds in which a server must accept a connection, which even a slow one does."""
 
 BACKOFF_SECONDS = 0.25
-"""Longest pause after the first attempt, in seconds; it doubles with each further attempt."""
+"""Longest pause after the first attempt, in seconds; doubles with each attempt."""
 
 MAX_BACKOFF_SECONDS = 10
-"""Longest pause that the client chooses itself, in seconds."""
+"""Longest pause chosen by the client, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class CallRetryPolicy:
-    """Retries calls that may succeed soon, `attempts` attempts in all."""
+    """Retries calls that may succeed soon, with `attempts` attempts in total."""
 
     attempts: int
 
     def pause_after(self, attempt: int, error: GraphmemError) -> float | None:
-        """Return the seconds to wait after a failed attempt (from 1), or None when the call has failed for good.
+        """Return the seconds to wait after a failed attempt (from 1), or None if the call has failed for good.
 
-        The server's `Retry-After` counts; without it the pause is random, with a limit that grows exponentially.
+        The server's `Retry-After` takes precedence; otherwise, the pause is random with an exponentially growing limit.
         """
         if attempt >= self.attempts or not isinstance(error, RateLimited | Unavailable):
             return None
@@ -229,14 +229,14 @@ _SCHEMES = ("http://", "https://")
 
 
 class BlockingTransport:
-    """Sends calls and blocks until the response is there."""
+    """Sends calls and blocks until the response arrives."""
 
     def __init__(self, api_key: str, base_url: str, timeout: float, policy: CallRetryPolicy, trust_env: bool) -> None:
         self._http = httpx.Client(**_http_options(api_key, base_url, timeout, trust_env))
         self._policy = policy
 
     def send(self, call: ApiCall[T]) -> T:
-        """Send a call and return its parsed response; raise the error that the response stands for."""
+        """Send a call and return its parsed response; raise the error that the response reports."""
         request = _build_request(self._http, call, self._policy)
         attempt = 0
         while True:
@@ -277,7 +277,7 @@ class AsyncTransport:
         self._policy = policy
 
     async def send(self, call: ApiCall[T]) -> T:
-        """Send a call and return its parsed response; raise the error that the response stands for."""
+        """Send a call and return its parsed response; raise the error that the response reports."""
         request = _build_request(self._http, call, self._policy)
         attempt = 0
         while True:
@@ -302,7 +302,7 @@ class AsyncTransport:
 
 
 def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) -> dict[str, Any]:
-    """Return the options of an HTTP client; raise InvalidInput for an invalid address, or one given as the key."""
+    """Return the options of an HTTP client; raise InvalidInput for an invalid address, or one passed as the key."""
     if api_key.strip().lower().startswith(_SCHEMES):
         raise InvalidInput("The server's address was given as the key: pass the key first, then the address.")
     if not base_url.strip().lower().startswith(_SCHEMES):
@@ -312,14 +312,14 @@ def _http_options(api_key: str, base_url: str, timeout: float, trust_env: bool) 
         "headers": {"Authorization": f"Bearer {api_key}"},
         "timeout": httpx.Timeout(timeout, connect=min(timeout, CONNECT_SECONDS)),
         "trust_env": trust_env,
-        "verify": not base_url.startswith("http://"),  # certificates are loaded only where they are needed
+        "verify": not base_url.startswith("http://"),  # loads certificates only if needed
     }
 
 
 def _build_request(
     http: httpx.Client | httpx.AsyncClient, call: ApiCall[Any], policy: CallRetryPolicy
 ) -> httpx.Request:
-    """Return the request of a call; all attempts, where there are several, share it and thereby its idempotency key."""
+    """Return the request of a call; all attempts share it, and thereby its idempotency key."""
     headers = dict(call.headers)
     if call.content is not None:
         headers["Content-Type"] = call.media_type
@@ -343,7 +343,7 @@ def _parse_response(call: ApiCall[T], response: httpx.Response) -> T:
 
 
 def _connection_error(request: httpx.Request, error: httpx.HTTPError) -> GraphmemError:
-    """Return the error of a request that got no response."""
+    """Return the error of a request without a response."""
     address = f"{request.url.scheme}://{request.url.netloc.decode()}"
     reason = str(error) or type(error).__name__
     if isinstance(error, httpx.ReadTimeout | httpx.WriteTimeout):

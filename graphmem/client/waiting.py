@@ -1,4 +1,4 @@
-"""Waiting for jobs; imports nothing that is slow to import."""
+"""Waiting for jobs; imports nothing slow."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from graphmem.jobs.job import Job
 
 _FIRST_PAUSE = 0.02
-"""Seconds between the first two looks at a job; each pause is half as long again as the one before."""
+"""Seconds between the first two checks of a job; each further pause is 1.5 times as long."""
 
 LONGEST_PAUSE = 0.5
-"""Most seconds between two looks at a job or a run."""
+"""Longest pause between two checks of a job or a run, in seconds."""
 
 
 async def wait_for_job(operations: AsyncClient, job_id: str) -> Job:
-    """Wait until a job has ended or waits for a model; one that did so in an earlier run is retried first."""
+    """Wait until a job has ended or waits for a model; retry it first if it has failed or waits already."""
     job = await operations.job(job_id)
     if job.status == "failed" or job.waits_until:
         job = await operations.retry_job(job_id)
@@ -36,5 +36,5 @@ async def wait_until_at_rest(operations: AsyncClient, job: Job) -> Job:
 
 
 def failed_jobs(jobs: Sequence[Job]) -> list[Job]:
-    """Return the jobs that failed, and those that wait for a model."""
+    """Return the jobs that failed or wait for a model."""
     return [job for job in jobs if job.status == "failed" or job.waits_until]
