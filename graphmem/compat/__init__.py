@@ -1,1 +1,1 @@
-"""The programming interfaces of other memories over graphmem, so that a program changes one import."""
+"""APIs of other memory libraries over graphmem, so that programs only change an import."""

@@ -1,6 +1,6 @@
 """mem0's classes over graphmem: `from graphmem.compat.mem0 import Memory` instead of `from mem0 import Memory`.
 
-`Memory` and `AsyncMemory` open graphmem in this process, `MemoryClient` and `AsyncMemoryClient` talk to a server.
+`Memory` and `AsyncMemory` open graphmem in this process, `MemoryClient` and `AsyncMemoryClient` call a server.
 """
 
 from graphmem.compat.mem0.local import AsyncMem0 as AsyncMemory

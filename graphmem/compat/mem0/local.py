@@ -1,4 +1,4 @@
-"""mem0's `Memory` and `AsyncMemory`: graphmem in this process."""
+"""mem0's `Memory` and `AsyncMemory` over graphmem in this process."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 _PROVIDERS = {"anthropic": "anthropic", "gemini": "google", "groq": "groq", "mistral": "mistral", "ollama": "ollama"}
-"""Providers of graphmem by their names in mem0; `openai` is the one without a name."""
+"""graphmem's providers by their mem0 names; `openai` has no name here."""
 
 _ADDRESSES = {
     "xai": "https://api.x.ai/v1",
     "deepseek": "https://api.deepseek.com",
     "together": "https://api.together.xyz/v1",
 }
-"""Addresses of providers that are compatible with OpenAI."""
+"""Base URLs of OpenAI-compatible providers."""
 
 _KEY_VARIABLES = {"xai": "XAI_API_KEY", "deepseek": "DEEPSEEK_API_KEY", "together": "TOGETHER_API_KEY"}
-"""Where mem0 looks for their keys."""
+"""Environment variables in which mem0 looks for the providers' keys."""
 
 
 def settings_of(config: object, settings: Settings | None) -> Settings | None:
-    """Return settings with the language model of a configuration; None for those of the environment alone.
+    """Return settings with the language model of a mem0 configuration; None to use the environment alone.
 
-    What else the configuration says is reported in the log: graphmem has a database and embeddings of its own.
+    Other parts of the configuration are logged as unused: graphmem has its own database and embeddings.
     """
     given = _as_mapping(config)
     ignored = sorted(name for name, value in given.items() if name not in ("llm", "version") and value is not None)
@@ -49,7 +49,7 @@ def settings_of(config: object, settings: Settings | None) -> Settings | None:
 
 
 def read_model(llm: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a language model as mem0 describes it; none where its provider is unknown."""
+    """Return the settings for a language model in mem0's form; empty for an unknown provider."""
     import os
 
     from pydantic import SecretStr
@@ -83,7 +83,7 @@ def _as_mapping(value: object) -> Mapping[str, Any]:
 T = TypeVar("T")
 
 DEFAULT_TOP_K = 20
-"""Memories that a search or a list returns unless the caller says otherwise."""
+"""Default number of results of a search or a list."""
 
 PROCEDURAL = "procedural_memory"
 
@@ -91,9 +91,9 @@ _log = logging.getLogger(__name__)
 
 
 class _OpenedMemory:
-    """A `GraphMemory` that one task opens and closes for all who share an event loop and settings.
+    """A `GraphMemory` opened and closed by one task and shared by all users of an event loop and settings.
 
-    A process runs the jobs of one memory only, and programs often make a `Memory` where they need one.
+    A process runs the jobs of one memory only, and programs often make a `Memory` wherever they need one.
     """
 
     _open: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, _OpenedMemory]]] = WeakKeyDictionary()
@@ -106,7 +106,7 @@ class _OpenedMemory:
 
     @classmethod
     def join(cls, settings: Settings | None) -> _OpenedMemory:
-        """Return the memory with these settings in the running loop, and count one more user."""
+        """Return the memory with these settings in the running loop, and add a user to its count."""
         key = "" if settings is None else settings.model_dump_json()
         opened = cls._open.setdefault(asyncio.get_running_loop(), {})
         if key not in opened or opened[key].has_ended:
@@ -116,27 +116,27 @@ class _OpenedMemory:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it could not be opened, or is being closed."""
+        """Whether it failed to open or is being closed."""
         return self._closing.is_set() or self._task.done()
 
     async def operations(self) -> Mem0Operations:
-        """Return the operations of the memory; raise the error that prevented its opening."""
+        """Return the operations of the memory; raise the error with which it failed to open."""
         return Mem0Operations(await asyncio.shield(self._opened))
 
     def leave(self) -> None:
-        """Count one user less; the last one closes the memory in the background."""
+        """Remove a user from the count; the last one closes the memory in the background."""
         self._users -= 1
         if not self._users:
             self._closing.set()
 
     async def wait_closed(self) -> None:
-        """Wait until the memory is closed, if the last user has left."""
+        """Wait until the memory is closed, if its last user has left."""
         if self._closing.is_set():
             with suppress(asyncio.CancelledError):
                 await self._task
 
     async def _hold_open(self, settings: Settings | None) -> None:
-        from graphmem.graph_memory import GraphMemory  # the light client has none
+        from graphmem.graph_memory import GraphMemory  # not part of the light client
 
         try:
             async with GraphMemory.open(settings) as memory:
@@ -149,7 +149,7 @@ class _OpenedMemory:
 
 
 def read_filters(filters: Mapping[str, Any] | None, given: dict[str, Any], method: str) -> dict[str, Any]:
-    """Return filters with the ids that are arguments of their own, which are taken out of `given`.
+    """Return the filters of a call, including ids given as arguments, which are removed from `given`.
 
     Raises TypeError for other arguments.
     """
@@ -160,10 +160,9 @@ def read_filters(filters: Mapping[str, Any] | None, given: dict[str, Any], metho
 
 
 class AsyncMem0:
-    """mem0's `AsyncMemory` over graphmem in this process, which opens at the first call.
+    """mem0's `AsyncMemory` over graphmem in this process, opened at the first call.
 
-    `config` is mem0's: its language model is used; the database, the embeddings and what is stored where are those of
-    graphmem's settings.
+    Of mem0's `config`, the language model is used; the database, embeddings and storage follow graphmem's settings.
     """
 
     def __init__(self, config: object = None, *, settings: Settings | None = None) -> None:
@@ -172,7 +171,7 @@ class AsyncMem0:
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
-        """Return a memory with mem0's configuration."""
+        """Return a memory for a mem0 configuration."""
         return cls(config_dict)
 
     async def __aenter__(self) -> Self:
@@ -182,7 +181,7 @@ class AsyncMem0:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close the memory, unless another one with the same settings is still open."""
+        """Close the memory, unless others with the same settings are open."""
         joined = self._joined
         self.close()
         if joined is not None:
@@ -213,10 +212,10 @@ class AsyncMem0:
         memory_type: str | None = None,
         prompt: str | None = None,
     ) -> dict[str, Any]:
-        """Extract memories from messages, or save each message as it is unless `infer`.
+        """Extract memories from messages, or save each message unless `infer`.
 
-        Messages of one `run_id` are a session of graphmem. Raises ValueError without any id, and NotConfigured where
-        memories are to be extracted and no language model is configured.
+        Messages of one `run_id` form a graphmem session. Raises ValueError without any id, and NotConfigured for
+        extraction without a language model.
         """
         if memory_type == PROCEDURAL:
             raise NotImplementedError("graphmem has no procedural memories: summarize a session instead.")
@@ -232,7 +231,7 @@ class AsyncMem0:
         return {"results": results}
 
     async def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory; None for one that is unknown or has ended."""
+        """Return a memory; None if it is unknown or has ended."""
         return await (await self._operations()).get(memory_id)
 
     async def get_all(
@@ -244,9 +243,9 @@ class AsyncMem0:
         limit: int | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the memories that match, the latest first; ids may be in `filters` or arguments of their own.
+        """Return the memories that match, latest first; pass ids in `filters` or as arguments.
 
-        Memories that have expired are not listed, whatever `show_expired` says.
+        Expired memories are never listed, whatever `show_expired` says.
         """
         wanted = top_k if limit is None else limit
         check_search(wanted, None)
@@ -267,14 +266,14 @@ class AsyncMem0:
         limit: int | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the memories that match and answer a query; ids may be in `filters` or arguments of their own.
+        """Return the memories that match and answer a query; pass ids in `filters` or as arguments.
 
-        A score is not mem0's: from 0.5 on a memory fits, and the right one of a vague question may have less than 0.1.
-        A `threshold` of 0.1 or less therefore leaves nothing out. `rerank=True` raises InvalidInput unless
+        Scores differ from mem0's: relevant memories have 0.5 or more, and the right one for a vague question may have
+        less than 0.1. A `threshold` of 0.1 or less therefore excludes nothing. `rerank=True` raises InvalidInput unless
         GRAPHMEM_RERANK_MODEL is set.
 
-        Memories that have expired are not found, whatever `show_expired` says; a query names the time it is about
-        itself, in the place of `reference_date`.
+        Expired memories are never found, whatever `show_expired` says; instead of passing `reference_date`, name the
+        time in the query.
         """
         wanted = top_k if limit is None else limit
         check_search(wanted, threshold)
@@ -291,26 +290,26 @@ class AsyncMem0:
         expiration_date: Any = UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Change a memory in a new version; metadata is added to what it has. `data` is an earlier name of `text`."""
+        """Change a memory in a new version; given metadata is added. `data` is an earlier name of `text`."""
         operations = await self._operations()
         await operations.update(memory_id, data if text is None else text, metadata, expiration_date)
         return {"message": "Memory updated successfully!"}
 
     async def delete(self, memory_id: str) -> dict[str, str]:
-        """End a memory, whose history stays."""
+        """End a memory; its history stays."""
         await (await self._operations()).delete(memory_id)
         return {"message": "Memory deleted successfully!"}
 
     async def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Erase everything of a user, or end the memories of a user that have the other ids too."""
+        """Erase all data of a user, or end the user's memories that have the other given ids."""
         ids = OwnerIds.of({"user_id": user_id, "agent_id": agent_id, "run_id": run_id})
         await (await self._operations()).delete_all(ids)
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the changes of a memory's text, the oldest first."""
+        """Return the changes of a memory's text, oldest first."""
         return await (await self._operations()).history(memory_id)
 
     async def reset(self) -> None:
@@ -323,7 +322,7 @@ class AsyncMem0:
 
 
 class BlockingMem0:
-    """mem0's `Memory` over graphmem in this process; its database and jobs run in a thread until it is closed."""
+    """mem0's `Memory` over graphmem in this process; until closed, a thread runs its database and jobs."""
 
     def __init__(self, config: object = None, *, settings: Settings | None = None) -> None:
         self._memory = AsyncMem0(config, settings=settings)
@@ -333,11 +332,11 @@ class BlockingMem0:
 
     @classmethod
     def from_config(cls, config_dict: Mapping[str, Any]) -> Self:
-        """Return a memory with mem0's configuration."""
+        """Return a memory for a mem0 configuration."""
         return cls(config_dict)
 
     def close(self) -> None:
-        """Close the memory, unless another one with the same settings is still open."""
+        """Close the memory, unless others with the same settings are open."""
         self._is_closed = True
         self._thread.close_now(self._memory.aclose)
 
@@ -361,7 +360,7 @@ class BlockingMem0:
         memory_type: str | None = None,
         prompt: str | None = None,
     ) -> dict[str, Any]:
-        """Extract memories from messages, or save each message as it is unless `infer`."""
+        """Extract memories from messages, or save each message unless `infer`."""
         return self._run(
             self._memory.add(
                 messages,
@@ -378,7 +377,7 @@ class BlockingMem0:
         )
 
     def get(self, memory_id: str) -> dict[str, Any] | None:
-        """Return a memory; None for one that is unknown or has ended."""
+        """Return a memory; None if it is unknown or has ended."""
         return self._run(self._memory.get(memory_id))
 
     def get_all(
@@ -390,7 +389,7 @@ class BlockingMem0:
         limit: int | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the memories that match, the latest first; ids may be in `filters` or arguments of their own."""
+        """Return the memories that match, latest first; pass ids in `filters` or as arguments."""
         return self._run(
             self._memory.get_all(filters=filters, top_k=top_k, show_expired=show_expired, limit=limit, **kwargs)
         )
@@ -409,7 +408,7 @@ class BlockingMem0:
         limit: int | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the memories that match and answer a query; ids may be in `filters` or arguments of their own."""
+        """Return the memories that match and answer a query; pass ids in `filters` or as arguments."""
         return self._run(
             self._memory.search(
                 query,
@@ -433,21 +432,21 @@ class BlockingMem0:
         expiration_date: Any = UNSET,
         data: str | None = None,
     ) -> dict[str, str]:
-        """Change a memory in a new version; metadata is added to what it has. `data` is an earlier name of `text`."""
+        """Change a memory in a new version; given metadata is added. `data` is an earlier name of `text`."""
         return self._run(self._memory.update(memory_id, text, metadata, expiration_date, data))
 
     def delete(self, memory_id: str) -> dict[str, str]:
-        """End a memory, whose history stays."""
+        """End a memory; its history stays."""
         return self._run(self._memory.delete(memory_id))
 
     def delete_all(
         self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> dict[str, str]:
-        """Erase everything of a user, or end the memories of a user that have the other ids too."""
+        """Erase all data of a user, or end the user's memories that have the other given ids."""
         return self._run(self._memory.delete_all(user_id, agent_id, run_id))
 
     def history(self, memory_id: str) -> list[dict[str, Any]]:
-        """Return the changes of a memory's text, the oldest first."""
+        """Return the changes of a memory's text, oldest first."""
         return self._run(self._memory.history(memory_id))
 
     def reset(self) -> None:

@@ -1,4 +1,4 @@
-"""mem0's operations over a client of graphmem; all four classes share them."""
+"""mem0's operations over a graphmem client, shared by all four classes."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ from graphmem.memories.memory import Memory, MemoryStatus, SaveAction, SaveResul
 from graphmem.runtime.errors import NotConfigured, NotFound
 
 MAX_SEARCHED = 100
-"""Memories of one user that a search reads where its filter has conditions that the server does not check."""
+"""Most memories of a user read by a search whose filter has conditions that the server cannot check."""
 
 DEFAULT_THRESHOLD = 0.1
-"""Threshold by which mem0 leaves out hardly anything; up to it nothing is left out."""
+"""mem0's default threshold, which excludes hardly anything there; up to it, nothing is excluded here."""
 
 NO_MODEL = "no language model is configured"
-"""How an extraction says that there is no model."""
+"""The reason of an extraction without a model."""
 
 UNSET: Any = object()
-"""An argument that was not given, where None says something."""
+"""The default of arguments for which None has a meaning."""
 
 _log = logging.getLogger(__name__)
 
 
 def check_search(top_k: object, threshold: object) -> None:
-    """Raise ValueError for a number of results or a score that cannot be one."""
+    """Raise ValueError for an invalid number of results or threshold."""
     if not isinstance(top_k, int) or isinstance(top_k, bool) or top_k < 0:
         raise ValueError(f"Invalid top_k: {top_k!r}. Must be a non-negative integer.")
     if threshold is not None and not (isinstance(threshold, int | float) and 0 <= threshold <= 1):
@@ -72,9 +72,9 @@ class Mem0Operations:
         expiration_date: object = None,
         timestamp: float | None = None,
     ) -> list[dict[str, Any]]:
-        """Extract memories from messages, or save each as it is unless `infer`; return what was added and deleted.
+        """Extract memories from messages, or save each message unless `infer`; return the added and deleted memories.
 
-        Raises NotConfigured where memories are to be extracted and there is no language model.
+        Raises NotConfigured for extraction without a language model.
         """
         owner = ids.owner
         if owner is None:
@@ -96,7 +96,7 @@ class Mem0Operations:
         turns = [{**message, **said_at, **({"memories": defaults} if defaults else {})} for message in spoken]
         job = await self._client.add_messages(owner, turns, session_id=ids.run_id, wait=True)
         if not isinstance(job, Job):
-            return []  # the messages are known already
+            return []  # the messages are already stored
         if not job.status.is_final:
             reason = (job.reason or "the extraction has not ended").rstrip(".")
             message = f"The memories are extracted later: {reason}."
@@ -141,7 +141,7 @@ class Mem0Operations:
         ]
 
     async def _describe_saved(self, owner: str, memory_id: str, superseded: list[str]) -> list[dict[str, Any]]:
-        """Return the events of an extracted memory and of those that it ended."""
+        """Return the events of an extracted memory and the memories that it ended."""
         memory = await self._client.memory(owner, memory_id)
         ended = [await self._client.memory(owner, ended_id) for ended_id in superseded]
         return [
@@ -159,7 +159,7 @@ class Mem0Operations:
             _log.warning("not saved: %s", reason)
 
     async def get(self, memory_id: object) -> dict[str, Any] | None:
-        """Return a memory; None for one that is unknown or has ended."""
+        """Return a memory; None if it is unknown or has ended."""
         owner, key = parse_id(memory_id)
         try:
             memory = await self._client.memory(owner, key)
@@ -168,7 +168,7 @@ class Mem0Operations:
         return make_item(owner, memory) if memory.status is MemoryStatus.ACTIVE else None
 
     async def get_all(self, filters: Filters, limit: int | None) -> list[dict[str, Any]]:
-        """Return the current memories that match, the latest first."""
+        """Return the current memories that match, latest first."""
         found: list[tuple[str, Memory]] = []
         for owner in find_owners(filters):
             read = limit if is_plain(filters) else None
@@ -223,7 +223,7 @@ class Mem0Operations:
         metadata: Mapping[str, Any] | None = None,
         expiration_date: object = UNSET,
     ) -> dict[str, Any]:
-        """Change the text, add metadata, or set or remove the end of a memory; return it as it is then."""
+        """Change the text, add metadata, or set or remove the end of a memory; return the new version."""
         if text is None and metadata is None and expiration_date is UNSET:
             raise ValueError("At least one of text, metadata, or expiration_date must be provided.")
         owner, key = parse_id(memory_id)
@@ -237,7 +237,7 @@ class Mem0Operations:
         return make_item(owner, await self._client.update(owner, key, **changes))
 
     async def delete(self, memory_id: object) -> None:
-        """End a memory, whose history stays."""
+        """End a memory; its history stays."""
         owner, key = parse_id(memory_id)
         await self._find(owner, key)
         await self._client.delete(owner, key)
@@ -252,7 +252,7 @@ class Mem0Operations:
         return memory
 
     async def delete_all(self, ids: OwnerIds) -> None:
-        """Erase a user, or end the memories with the other ids that are given."""
+        """Erase a user, or end the user's memories that have the other given ids."""
         owner = ids.owner
         if owner is None:
             raise ValueError(
@@ -266,7 +266,7 @@ class Mem0Operations:
             await self._client.delete(owner, memory.id)
 
     async def history(self, memory_id: object) -> list[dict[str, Any]]:
-        """Return the changes of a memory's text, the oldest first; empty for an unknown one."""
+        """Return the changes of a memory's text, oldest first; empty for an unknown memory."""
         owner, key = parse_id(memory_id)
         try:
             return make_history(owner, await self._client.history(owner, key))
@@ -285,7 +285,7 @@ class Mem0Operations:
                 return found
 
     async def erase_kinds(self, names: Sequence[str]) -> None:
-        """Erase all users whose memories are those of a `user_id`, an `agent_id` and so on."""
+        """Erase all users that stand for a `user_id`, an `agent_id` and so on."""
         for owner in await self.list_owners():
             if f"{split_owner(owner)[0]}_id" in names:
                 await self._client.forget(owner)
@@ -300,7 +300,7 @@ class Mem0Operations:
         await self._client.forget(owner)
 
     async def set_instructions(self, text: str) -> None:
-        """Set what the tenant wants remembered."""
+        """Set the tenant's instructions on what to remember."""
         await self._client.set_instructions(text)
 
 
@@ -308,7 +308,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """Runs coroutines until the program ends; what was entrusted to it is closed before."""
+    """Runs coroutines until the program ends; resources registered with it are closed before."""
 
     _shared: ClassVar[LoopThread | None] = None
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -317,29 +317,29 @@ class LoopThread:
         self._loop = asyncio.new_event_loop()
         self._closes: list[Callable[[], Awaitable[None]]] = []
         threading.Thread(target=self._loop.run_forever, name="graphmem-mem0", daemon=True).start()
-        # When a program ends, no thread can be started any more by the time `atexit` runs, and closing needs some.
+        # `atexit` runs when threads can no longer be started, but closing starts some.
         register = getattr(threading, "_register_atexit", None)
         if register is not None:
             register(self._end)
 
     @classmethod
     def of_process(cls) -> LoopThread:
-        """Return the one of this process."""
+        """Return this process's instance."""
         with cls._lock:
             if cls._shared is None:
                 cls._shared = cls()
             return cls._shared
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns."""
+        """Return the result of a coroutine."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
 
     def close_at_end(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Call `close` when the program ends, unless `close_now` did."""
+        """Call `close` when the program ends, unless `close_now` has called it."""
         self._closes.append(close)
 
     def close_now(self, close: Callable[[], Awaitable[None]]) -> None:
-        """Call what was given to `close_at_end`; nothing happens the second time."""
+        """Call a function passed to `close_at_end`, at most once."""
         if close in self._closes:
             self._closes.remove(close)
             self.run(_call(close))

@@ -1,4 +1,4 @@
-"""mem0's `MemoryClient` and `AsyncMemoryClient`: a server of graphmem."""
+"""mem0's `MemoryClient` and `AsyncMemoryClient` over a graphmem server."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from graphmem.compat.mem0.shapes import ID_FIELDS, OwnerIds, split_owner
 from graphmem.runtime.errors import NotFound
 
 DEFAULT_TOP_K = 10
-"""Memories that a search returns unless the caller says otherwise."""
+"""Default number of search results."""
 
 DEFAULT_PAGE_SIZE = 100
-"""Memories of a page unless the caller says otherwise."""
+"""Default page size."""
 
 KEY_VARIABLES = ("MEM0_API_KEY", "GRAPHMEM_API_KEY")
-"""Environment variables with the key of a server of graphmem."""
+"""Environment variables with the key of a graphmem server."""
 
 EVERY = "*"
-"""The id that stands for all of a kind in `delete_all`."""
+"""The id that means all of its kind in `delete_all`."""
 
 URL_VARIABLE = "GRAPHMEM_URL"
-"""Environment variable with the address of the server."""
+"""The environment variable with the server's address."""
 
 Result = dict[str, Any]
 
@@ -34,9 +34,9 @@ _log = logging.getLogger(__name__)
 
 
 class AsyncMem0Client:
-    """mem0's `AsyncMemoryClient` over a server of graphmem: `host` or `GRAPHMEM_URL` is its address.
+    """mem0's `AsyncMemoryClient` over a graphmem server at `host` or `GRAPHMEM_URL`.
 
-    The key of graphmem is `api_key`, `MEM0_API_KEY` or `GRAPHMEM_API_KEY`; erasing users needs one of an admin.
+    The graphmem key is `api_key`, `MEM0_API_KEY` or `GRAPHMEM_API_KEY`; erasing users requires an admin's key.
     """
 
     def __init__(self, api_key: str | None = None, host: str | None = None, client: object = None) -> None:
@@ -62,9 +62,9 @@ class AsyncMem0Client:
         await self._client.aclose()
 
     async def add(self, messages: str | Mapping[str, Any] | list[Any], options: object = None, **kwargs: Any) -> Result:
-        """Extract memories from messages and wait for them, or save each message as it is with `infer=False`.
+        """Extract memories from messages and wait for them, or with `infer=False` save each message.
 
-        Ids are in `filters` or arguments of their own.
+        Pass ids in `filters` or as arguments.
         """
         given = _merge_options(options, kwargs)
         ids = OwnerIds.of({**(given.get("filters") or {}), **given})
@@ -79,17 +79,17 @@ class AsyncMem0Client:
         return {"results": results}
 
     async def get(self, memory_id: str) -> Result:
-        """Return a memory; raise NotFound for one that is unknown or has ended."""
+        """Return a memory; raise NotFound if it is unknown or has ended."""
         item = await self._operations.get(memory_id)
         if item is None:
             raise NotFound("There is no such memory.")
         return item
 
     async def get_all(self, options: object = None, **kwargs: Any) -> Any:
-        """Return a page of the memories that match, the latest first.
+        """Return a page of the memories that match, latest first.
 
-        With ids as arguments instead of `filters`, as an earlier version took them, it is a list: of all of them, of
-        the page that is asked for, or of the latest `limit`. Raises ValueError for a page or a size below 1.
+        With ids as arguments instead of `filters`, as in an earlier version, the result is a list: of all matches, of
+        the given page, or of the latest `limit`. Raises ValueError for a page or a page size below 1.
         """
         given = _merge_options(options, kwargs)
         filters, in_earlier_form = _read_filters(given)
@@ -112,11 +112,11 @@ class AsyncMem0Client:
     async def search(self, query: str, options: object = None, **kwargs: Any) -> Any:
         """Return the memories that match and answer a query, best first.
 
-        A score is not mem0's: from 0.5 on a memory fits, and the right one of a vague question may have less than 0.1.
-        A `threshold` of 0.1 or less therefore leaves nothing out. `rerank=True` raises InvalidInput unless the server
-        has a cross-encoder.
+        Scores differ from mem0's: relevant memories have 0.5 or more, and the right one for a vague question may have
+        less than 0.1. A `threshold` of 0.1 or less therefore excludes nothing. `rerank=True` raises InvalidInput unless
+        the server has a cross-encoder.
 
-        With ids as arguments instead of `filters`, as an earlier version took them, the result is a list.
+        With ids as arguments instead of `filters`, as in an earlier version, the result is a list.
         """
         given = _merge_options(options, kwargs)
         filters, in_earlier_form = _read_filters(given)
@@ -131,19 +131,19 @@ class AsyncMem0Client:
         return found if in_earlier_form else {"results": found}
 
     async def update(self, memory_id: str, options: object = None, **kwargs: Any) -> Result:
-        """Change a memory in a new version, and return it; metadata is added to what it has."""
+        """Change a memory in a new version, and return it; given metadata is added."""
         given = _merge_options(options, kwargs)
         return await self._operations.update(
             memory_id, given.get("text"), given.get("metadata"), given.get("expiration_date", UNSET)
         )
 
     async def delete(self, memory_id: str, delete_linked: bool = False) -> Result:
-        """End a memory, whose history stays; what it replaced stays ended, whatever `delete_linked` says."""
+        """End a memory; its history stays, and memories it replaced stay ended whatever `delete_linked` says."""
         await self._operations.delete(memory_id)
         return {"message": "Memory deleted successfully!"}
 
     async def delete_all(self, options: object = None, **kwargs: Any) -> Result:
-        """Erase everything of a user, or end the memories of a user that have the other ids too; `*` is every user."""
+        """Erase all data of a user, or end the user's memories that have the other given ids; `*` means every user."""
         given = _merge_options(options, kwargs)
         ids = {**(given.get("filters") or {}), **given}
         kinds = [name for name in ID_FIELDS if ids.get(name) == EVERY]
@@ -154,11 +154,11 @@ class AsyncMem0Client:
         return {"message": "Memories deleted successfully!"}
 
     async def history(self, memory_id: str) -> list[Result]:
-        """Return the changes of a memory's text, the oldest first."""
+        """Return the changes of a memory's text, oldest first."""
         return await self._operations.history(memory_id)
 
     async def users(self) -> Result:
-        """Return the users, agents and runs with memories of their own."""
+        """Return the users, agents and runs that have memories."""
         owners = await self._operations.list_owners()
         return {"results": [dict(zip(("type", "name"), split_owner(owner), strict=True)) for owner in owners]}
 
@@ -169,7 +169,7 @@ class AsyncMem0Client:
         app_id: str | None = None,
         run_id: str | None = None,
     ) -> Result:
-        """Erase everything of a user, an agent or a run; without any, of all of them."""
+        """Erase all data of a user, an agent or a run; without arguments, of all of them."""
         ids = OwnerIds.of({"user_id": user_id, "agent_id": agent_id, "app_id": app_id, "run_id": run_id})
         if ids.owner:
             await self._operations.forget(ids.owner)
@@ -183,13 +183,13 @@ class AsyncMem0Client:
         return {"message": "Client reset successful. All users and memories deleted."}
 
     async def batch_update(self, memories: list[dict[str, Any]]) -> Result:
-        """Change several memories, one after the other."""
+        """Change several memories, one by one."""
         for memory in memories:
             await self._operations.update(memory["memory_id"], memory.get("text"), memory.get("metadata"))
         return {"message": f"Successfully updated {len(memories)} memories"}
 
     async def batch_delete(self, memories: list[dict[str, Any]]) -> Result:
-        """End several memories, one after the other."""
+        """End several memories, one by one."""
         for memory in memories:
             await self._operations.delete(memory["memory_id"])
         return {"message": f"Successfully deleted {len(memories)} memories"}
@@ -199,13 +199,13 @@ class AsyncMem0Client:
 
 
 class AsyncMem0Project:
-    """The project of a client: a tenant of graphmem."""
+    """A client's project, which is a graphmem tenant."""
 
     def __init__(self, operations: Mem0Operations) -> None:
         self._operations = operations
 
     async def update(self, custom_instructions: str | None = None, **others: Any) -> Result:
-        """Set what the tenant wants remembered (admin)."""
+        """Set the tenant's instructions on what to remember (admin)."""
         if others:
             _log.warning("graphmem has no %s of a project", ", ".join(sorted(others)))
         if custom_instructions is not None:
@@ -214,9 +214,9 @@ class AsyncMem0Project:
 
 
 class BlockingMem0Client:
-    """mem0's `MemoryClient` over a server of graphmem: `host` or `GRAPHMEM_URL` is its address.
+    """mem0's `MemoryClient` over a graphmem server at `host` or `GRAPHMEM_URL`.
 
-    The key of graphmem is `api_key`, `MEM0_API_KEY` or `GRAPHMEM_API_KEY`; erasing users needs one of an admin.
+    The graphmem key is `api_key`, `MEM0_API_KEY` or `GRAPHMEM_API_KEY`; erasing users requires an admin's key.
     """
 
     def __init__(self, api_key: str | None = None, host: str | None = None, client: object = None) -> None:
@@ -231,39 +231,39 @@ class BlockingMem0Client:
         self._thread.close_now(self._client.aclose)
 
     def add(self, messages: str | Mapping[str, Any] | list[Any], options: object = None, **kwargs: Any) -> Result:
-        """Extract memories from messages and wait for them, or save each message as it is with `infer=False`."""
+        """Extract memories from messages and wait for them, or with `infer=False` save each message."""
         return self._thread.run(self._client.add(messages, options, **kwargs))
 
     def get(self, memory_id: str) -> Result:
-        """Return a memory; raise NotFound for one that is unknown or has ended."""
+        """Return a memory; raise NotFound if it is unknown or has ended."""
         return self._thread.run(self._client.get(memory_id))
 
     def get_all(self, options: object = None, **kwargs: Any) -> Any:
-        """Return a page of the memories that match; with ids as arguments instead of `filters` all, in a list."""
+        """Return a page of the memories that match; with ids as arguments instead of `filters`, a list of all."""
         return self._thread.run(self._client.get_all(options, **kwargs))
 
     def search(self, query: str, options: object = None, **kwargs: Any) -> Any:
-        """Return the memories that match and answer; with ids as arguments instead of `filters`, in a list."""
+        """Return the memories that match and answer a query; with ids as arguments instead of `filters`, as a list."""
         return self._thread.run(self._client.search(query, options, **kwargs))
 
     def update(self, memory_id: str, options: object = None, **kwargs: Any) -> Result:
-        """Change a memory in a new version, and return it; metadata is added to what it has."""
+        """Change a memory in a new version, and return it; given metadata is added."""
         return self._thread.run(self._client.update(memory_id, options, **kwargs))
 
     def delete(self, memory_id: str, delete_linked: bool = False) -> Result:
-        """End a memory, whose history stays; what it replaced stays ended, whatever `delete_linked` says."""
+        """End a memory; its history stays, and memories it replaced stay ended whatever `delete_linked` says."""
         return self._thread.run(self._client.delete(memory_id, delete_linked))
 
     def delete_all(self, options: object = None, **kwargs: Any) -> Result:
-        """Erase everything of a user, or end the memories of a user that have the other ids too."""
+        """Erase all data of a user, or end the user's memories that have the other given ids."""
         return self._thread.run(self._client.delete_all(options, **kwargs))
 
     def history(self, memory_id: str) -> list[Result]:
-        """Return the changes of a memory's text, the oldest first."""
+        """Return the changes of a memory's text, oldest first."""
         return self._thread.run(self._client.history(memory_id))
 
     def users(self) -> Result:
-        """Return the users, agents and runs with memories of their own."""
+        """Return the users, agents and runs that have memories."""
         return self._thread.run(self._client.users())
 
     def delete_users(
@@ -273,7 +273,7 @@ class BlockingMem0Client:
         app_id: str | None = None,
         run_id: str | None = None,
     ) -> Result:
-        """Erase everything of a user, an agent or a run; without any, of all of them."""
+        """Erase all data of a user, an agent or a run; without arguments, of all of them."""
         return self._thread.run(self._client.delete_users(user_id, agent_id, app_id, run_id))
 
     def reset(self) -> Result:
@@ -281,11 +281,11 @@ class BlockingMem0Client:
         return self._thread.run(self._client.reset())
 
     def batch_update(self, memories: list[dict[str, Any]]) -> Result:
-        """Change several memories, one after the other."""
+        """Change several memories, one by one."""
         return self._thread.run(self._client.batch_update(memories))
 
     def batch_delete(self, memories: list[dict[str, Any]]) -> Result:
-        """End several memories, one after the other."""
+        """End several memories, one by one."""
         return self._thread.run(self._client.batch_delete(memories))
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -300,7 +300,7 @@ class BlockingMem0Project:
         self._thread = thread
 
     def update(self, custom_instructions: str | None = None, **others: Any) -> Result:
-        """Set what the tenant wants remembered (admin)."""
+        """Set the tenant's instructions on what to remember (admin)."""
         return self._thread.run(self._project.update(custom_instructions, **others))
 
 
@@ -329,14 +329,14 @@ def _raise_missing(kind: str, name: str) -> NoReturn:
 
 
 def _merge_options(options: object, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return typed options, as an object of mem0 or a mapping, with the arguments given besides them."""
+    """Return options, given as a mem0 object or a mapping, merged with the arguments of the call."""
     dump = getattr(options, "model_dump", None)
     typed = dump(exclude_unset=True) if dump else options if isinstance(options, Mapping) else {}
     return {**typed, **given}
 
 
 def _read_page(given: Mapping[str, Any]) -> tuple[int, int]:
-    """Return which page is asked for, and how many memories a page has."""
+    """Return the page number and the page size of a call."""
     page, size = (given.get(name) or default for name, default in (("page", 1), ("page_size", DEFAULT_PAGE_SIZE)))
     if not (isinstance(page, int) and isinstance(size, int) and page > 0 and size > 0):
         raise ValueError(f"Invalid page {page!r} or page_size {size!r}. Must be positive integers.")
@@ -344,7 +344,7 @@ def _read_page(given: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def _read_filters(given: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """Return the filters of a call, and whether it has the form of an earlier version, whose results are lists."""
+    """Return the filters of a call, and whether it uses an earlier version's form, whose results are lists."""
     ids = {name: given[name] for name in ID_FIELDS if given.get(name) is not None}
     filters = {**(given.get("filters") or {}), **ids}
     if given.get("metadata"):

@@ -1,4 +1,4 @@
-"""Memories, histories, messages and filters in the forms of mem0. Pure."""
+"""Memories, histories, messages and filters in mem0's form. Pure."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ from graphmem.memories.memory import Memory, MemoryStatus, MemoryVersion
 from graphmem.runtime.field_types import check_identity
 
 ID_FIELDS = ("user_id", "agent_id", "run_id", "app_id")
-"""The ids that say whose a memory is; a search names at least one."""
+"""The ids that name the owner of a memory; a search needs at least one."""
 
 MISSING_IDS = (
     "filters must contain at least one of: user_id, agent_id, run_id, app_id. Example: filters={'user_id': 'u1'}"
 )
 
 KEYWORDS = "keywords"
-"""The field of a filter that stands for the words of a memory, in any case."""
+"""The filter field for words of a memory, regardless of case."""
 
 _ITEM_FIELDS = {*ID_FIELDS, "id", "memory", "actor_id", "role", "created_at", "updated_at", "categories"} | {KEYWORDS}
-"""Fields of a result; every other key of a filter refers to its metadata."""
+"""Fields of a result; any other filter key refers to its metadata."""
 
 _TIME_FIELDS = {"created_at", "updated_at"}
 
 Filters = Mapping[str, Any]
 Item = Mapping[str, Any]
-"""A memory in the form of mem0's results."""
+"""A memory in the form of a mem0 result."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerIds:
-    """The ids that a memory is stored with; the first that is given names the user of graphmem."""
+    """The ids of a memory; the first one given becomes the graphmem user."""
 
     user_id: str | None = None
     agent_id: str | None = None
@@ -44,12 +44,12 @@ class OwnerIds:
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> OwnerIds:
-        """Return the ids among other arguments; raise ValueError for one that is empty or has white space."""
+        """Return the ids among other arguments; raise ValueError if one is empty or has white space."""
         return cls(**{name: check_id(given[name], name) for name in ID_FIELDS if given.get(name) is not None})
 
     @property
     def owner(self) -> str | None:
-        """The user of graphmem: `user_id`, else another id with its kind before it; None without any."""
+        """The graphmem user: `user_id`, else another id prefixed with its kind; None without any."""
         if self.user_id:
             return self.user_id
         kinds = (("agent", self.agent_id), ("run", self.run_id), ("app", self.app_id))
@@ -57,25 +57,25 @@ class OwnerIds:
 
     @property
     def is_owner_alone(self) -> bool:
-        """Whether the only id is the one that names the user."""
+        """Whether only the id of the user is given."""
         return sum(map(bool, asdict(self).values())) == 1
 
     @property
     def labels(self) -> dict[str, str]:
-        """The ids other than the user's, which are kept as metadata."""
+        """The ids besides `user_id`, kept as metadata."""
         return {name: id for name, id in asdict(self).items() if id and name != "user_id"}
 
 
 def split_owner(owner: str) -> tuple[str, str]:
-    """Return the kind and the id of a user of graphmem: `user`, `agent`, `run` or `app`."""
+    """Return the kind and the id of a graphmem user; the kind is `user`, `agent`, `run` or `app`."""
     kind, colon, id = owner.partition(":")
     return (kind, id) if colon and f"{kind}_id" in ID_FIELDS[1:] else ("user", owner)
 
 
 def check_id(value: object, name: str) -> str:
-    """Return an id without white space around it.
+    """Return an id stripped of white space.
 
-    Raises ValueError for one that is empty, has white space inside or is a placeholder that was not filled in.
+    Raises ValueError if it is empty, has white space inside or is an unfilled placeholder.
     """
     text = str(value).strip()
     if not text or any(char.isspace() for char in text):
@@ -87,7 +87,7 @@ def check_id(value: object, name: str) -> str:
 
 
 def find_owners(filters: Filters) -> list[str]:
-    """Return the users of graphmem whose memories a filter may match; raise ValueError for one that names none."""
+    """Return the graphmem users whose memories may match a filter; raise ValueError if it names none."""
     owners = [OwnerIds.of(ids).owner for ids in _alternatives(filters)]
     named = [owner for owner in owners if owner]
     if not named or len(named) < len(owners):
@@ -96,7 +96,7 @@ def find_owners(filters: Filters) -> list[str]:
 
 
 def _alternatives(filters: Filters) -> list[dict[str, Any]]:
-    """Return the ids of each alternative that a filter allows."""
+    """Return the ids in each alternative of a filter."""
     found: list[dict[str, Any]] = [{}]
     for key, value in filters.items():
         if key in ID_FIELDS:
@@ -125,7 +125,7 @@ def _listed_ids(key: str, value: Any) -> list[Any]:
 
 
 def plain_metadata(filters: Filters) -> dict[str, str | float | bool]:
-    """Return the conditions that the server can check: the equality of metadata and of ids other than the user's."""
+    """Return the conditions that the server can check: equality of metadata and of ids other than `user_id`."""
     checked = {key: value for key, value in filters.items() if key not in _ITEM_FIELDS or key in ID_FIELDS[1:]}
     return {key: value for key, value in checked.items() if isinstance(value, str | int | float) and value != "*"}
 
@@ -136,7 +136,7 @@ def is_plain(filters: Filters) -> bool:
 
 
 def matches(filters: Filters, item: Item) -> bool:
-    """Return whether a memory matches; raise ValueError for an operator that mem0 does not have."""
+    """Return whether a memory matches; raise ValueError for an operator unknown to mem0."""
     return all(_matches_condition(key, condition, item) for key, condition in filters.items())
 
 
@@ -170,7 +170,7 @@ def _read_operand(operand: Any) -> Any:
 
 
 def _read_time(given: Any) -> datetime:
-    """Return a time, a day or seconds since 1970 as a time, in UTC where there is no offset; raise ValueError else."""
+    """Return a time, a date or seconds since 1970 as a time, in UTC if without an offset, or raise ValueError."""
     value = read_timestamp(given)
     if isinstance(value, str):
         try:
@@ -198,7 +198,7 @@ def _compare(operator: str, value: Any, operand: Any) -> bool:
         raise ValueError(f"Unsupported filter operator {operator!r}: use one of {', '.join(_OPERATORS)}.")
     try:
         return bool(_OPERATORS[operator](value, operand))
-    except TypeError:  # values that cannot be compared, such as a text and a number
+    except TypeError:  # values of types that cannot be compared, such as text and number
         return False
 
 
@@ -226,18 +226,18 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 LABELS = (*ID_FIELDS[1:], "actor_id", "role")
-"""Metadata that mem0 shows as fields of a memory."""
+"""Metadata keys that mem0 shows as fields of a memory."""
 
 _ONE_DAY = timedelta(days=1)
 
 
 def make_id(owner: str, memory_id: str) -> str:
-    """Return the id of a memory for a caller who names no user with it: the user follows the id."""
+    """Return a memory id that includes the user, for callers that pass no user with it."""
     return f"{memory_id}@{owner}"
 
 
 def parse_id(given: object) -> tuple[str, str]:
-    """Return the user and the id of graphmem in an id; raise ValueError for one that does not name the user."""
+    """Return the user and the graphmem id in such an id; raise ValueError if it does not name the user."""
     memory_id, _, owner = str(given).partition("@")
     if not memory_id or not owner:
         raise ValueError(f"Invalid memory_id {given!r}: use the `id` of a result, which names the user after an @.")
@@ -245,7 +245,7 @@ def parse_id(given: object) -> tuple[str, str]:
 
 
 def make_item(owner: str, memory: Memory) -> dict[str, Any]:
-    """Return a memory as mem0 lists it."""
+    """Return a memory in the form of mem0's lists."""
     metadata = dict(memory.metadata)
     labels = {name: metadata.pop(name) for name in LABELS if name in metadata}
     is_user = owner not in {f"{kind}:{labels.get(f'{kind}_id')}" for kind in ("agent", "run", "app")}
@@ -267,12 +267,12 @@ def make_item(owner: str, memory: Memory) -> dict[str, Any]:
 
 
 def hash_text(text: str) -> str:
-    """Return the hash by which mem0 compares texts."""
+    """Return mem0's hash for comparing texts."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def make_history(owner: str, versions: Sequence[MemoryVersion]) -> list[dict[str, Any]]:
-    """Return the changes of a memory's text, the oldest first, and its end."""
+    """Return the changes of a memory's text, oldest first, and its end."""
     rows: list[dict[str, Any]] = []
     before: str | None = None
     for version in versions:
@@ -302,7 +302,7 @@ def _history_row(owner: str, version: MemoryVersion, event: str, old: str | None
 
 
 def parse_expiration(given: object) -> datetime | None:
-    """Return the end of the last day on which a memory is recalled; raise ValueError for no date."""
+    """Return the end of a memory's last day; raise ValueError for an invalid date."""
     if given is None:
         return None
     try:
@@ -325,9 +325,9 @@ def parse_messages(given: object) -> list[Mapping[str, Any]]:
 
 
 def spoken_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return what users, assistants and tools said, as text; system prompts say nothing about anybody.
+    """Return the messages of users, assistants and tools as text; system prompts state no facts.
 
-    A message without text, such as an image, is left out.
+    Messages without text, such as images, are left out.
     """
     spoken = []
     for message in messages:
