@@ -1,8 +1,8 @@
 """The memory as tools for language models, over the Model Context Protocol.
 
 `run_stdio` serves one user over standard input and output, `mount` serves every user of the HTTP API under `/mcp`, and
-`make_app` returns an application of the tools alone. `open_tool_client` is for agents in the same process. The names
-below are imported when they are first used.
+`make_app` returns an application of only the tools. `open_tool_client` is for agents in the same process. The names
+below are imported at first use.
 """
 
 from __future__ import annotations

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from graphmem.mcp.tools import UserMemory
 
 CONNECTION_KEY = "graphmem.connection"
-"""Where the scope of a request holds the client and the user that its connection is fixed to."""
+"""The scope key of a request's connection: the client and its user."""
 
 MakeClient = Callable[[ApiKey], "AsyncClient"]
-"""Returns a client of the application in this process that calls with a key."""
+"""Returns a client of the application in this process that uses a key."""
 
 
 class HttpSessions:
-    """Answers the requests of the protocol, whose scope holds their connection."""
+    """Serves MCP requests, whose scope holds their connection."""
 
     def __init__(self, services: Services, max_body_bytes: int) -> None:
         self._services = services
@@ -49,7 +49,7 @@ class HttpSessions:
     @classmethod
     @asynccontextmanager
     async def open(cls, services: Services, max_body_bytes: int) -> AsyncIterator[Self]:
-        """Open the sessions for `async with`; at its end their requests have ended."""
+        """Open the sessions for `async with`; all requests end when it exits."""
         sessions = cls(services, max_body_bytes)
         try:
             yield sessions
@@ -59,7 +59,7 @@ class HttpSessions:
                 await sessions._running
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request; the first one starts the server."""
+        """Serve a request; the first one starts the MCP server."""
         if self._manager is None:
             self._manager = asyncio.get_running_loop().create_future()
             self._running = asyncio.create_task(self._run(self._manager))
@@ -67,7 +67,7 @@ class HttpSessions:
         await manager.handle_request(scope, receive, send)
 
     async def _run(self, started: asyncio.Future[StreamableHTTPSessionManager]) -> None:
-        """Run the server until the sessions are closed, in one task as its task group demands."""
+        """Run the server until the sessions are closed, in a single task as its task group requires."""
         try:
             await asyncio.to_thread(import_module, "graphmem.mcp.server")
             manager = self._make_manager()
@@ -77,7 +77,7 @@ class HttpSessions:
         except Exception as error:
             if started.done():
                 raise
-            self._manager = None  # the next request tries again
+            self._manager = None  # the next request retries
             started.set_exception(error)
 
     def _make_manager(self) -> StreamableHTTPSessionManager:
@@ -86,7 +86,7 @@ class HttpSessions:
         from graphmem.mcp.server import MemoryServer
 
         server = MemoryServer(_request_connection, can_ask=self._services.answers.has_model)
-        # Web pages cannot send a key, which every request needs: the protection against DNS rebinding is not needed.
+        # Every request needs a key, which web pages cannot send, so protection against DNS rebinding is not needed.
         security = TransportSecuritySettings(enable_dns_rebinding_protection=False)
         server.streamable_http_app(
             stateless_http=True,
@@ -98,7 +98,7 @@ class HttpSessions:
 
 
 def _request_connection(call: ToolCall) -> UserMemory:
-    from graphmem.mcp.tools import UserMemory  # loads the protocol, which the first request has done by now
+    from graphmem.mcp.tools import UserMemory  # loads the MCP library, already loaded by the first request
 
     request = call.request_context.request
     assert request is not None
@@ -113,8 +113,8 @@ MCP_PATH = "/mcp"
 async def mount(app: Starlette, services: Services, settings: Settings, make_client: MakeClient) -> AsyncIterator[None]:
     """Serve the tools under `/mcp` of an application while the context lasts.
 
-    Requests share no state, so that any process can answer any of them. The
-    application must handle GraphmemError, as the HTTP API does.
+    Requests share no state, so that any process can answer any of them. The application must handle GraphmemError, as
+    the HTTP API does.
     """
     async with HttpSessions.open(services, settings.max_body_bytes) as sessions:
         authenticated = McpAuthMiddleware(services, sessions.handle, make_client)
@@ -128,7 +128,7 @@ async def mount(app: Starlette, services: Services, settings: Settings, make_cli
 
 
 def make_app(services: Services, settings: Settings, make_client: MakeClient) -> Starlette:
-    """Return an application that serves the tools alone; it neither opens nor closes the services."""
+    """Return an application that serves only the tools; the caller opens and closes the services."""
 
     def lifespan(app: Starlette) -> AbstractAsyncContextManager[None]:
         return mount(app, services, settings, make_client)
@@ -137,7 +137,7 @@ def make_app(services: Services, settings: Settings, make_client: MakeClient) ->
 
 
 class McpAuthMiddleware:
-    """Accepts requests whose key has access to the user in their path."""
+    """Accepts requests whose key has access to the user in the path."""
 
     def __init__(self, services: Services, inner: ASGIApp, make_client: MakeClient) -> None:
         self._services = services
@@ -156,10 +156,10 @@ class McpAuthMiddleware:
 
 
 def resolve_user(key: ApiKey, user_id: str | None) -> str:
-    """Return the user in the path, or else the only one that a key is bound to.
+    """Return the user in the path, or else the only user that the key is bound to.
 
-    Raises Forbidden when the key has no access to the user, or is bound to no single user and the path names none, and
-    InvalidInput for an id that cannot be one.
+    Raises Forbidden if the key has no access to the user, or if the path names no user and the key is not bound to
+    exactly one; InvalidInput for an invalid id.
     """
     if user_id is None:
         if key.users is None or len(key.users) != 1:
@@ -170,7 +170,7 @@ def resolve_user(key: ApiKey, user_id: str | None) -> str:
 
 
 def _user_id_in_path(scope: Scope) -> str | None:
-    """Return the user named after `/mcp/`, from the undecoded path: a user id may hold a slash."""
+    """Return the user named after `/mcp/`, from the undecoded path, since a user id may contain a slash."""
     path = scope["raw_path"].split(b"?", 1)[0].removesuffix(b"/")
     before, _, last = path.rpartition(b"/")
     if last == b"mcp" and not before.endswith(b"/mcp"):

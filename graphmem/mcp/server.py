@@ -1,4 +1,4 @@
-"""The MCP server: the tools with instructions on their use, over standard input and output, or in the same process."""
+"""The MCP server: the tools and instructions for their use, over standard input and output or in the same process."""
 
 from __future__ import annotations
 
@@ -40,26 +40,26 @@ What the user says now beats what is remembered. Do not recite memories; let the
 """
 
 ALIASES = {"upsert_memories": "save_memory"}
-"""Names by which tools may be called that are not listed."""
+"""Unlisted names by which tools may be called."""
 
 _READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 _ADDITIVE = ToolAnnotations(read_only_hint=False, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
 _DESTRUCTIVE = ToolAnnotations(read_only_hint=False, destructive_hint=True, idempotent_hint=True, open_world_hint=False)
 
 _REQUEST_ID = re.compile(r'"id"\s*:\s*(\d{1,18}|"[^"\\]{0,200}")')
-"""The id of a request that is no JSON; `params` come after it."""
+"""The id in a request that is not valid JSON; `params` come after it."""
 
 _TEXTS = frozenset({"content", "key", "value"})
-"""Arguments that may mean a word such as "none"; only null and an empty text are absent there."""
+"""Arguments that may be a word such as "none"; only null or an empty text means that they are absent."""
 
 _ABSENT = re.compile(r"\s*(?:null|none|undefined)?\s*", re.IGNORECASE)
-"""What models write for an optional argument that they leave out."""
+"""Values that models write for absent optional arguments."""
 
 
 class MemoryServer(MCPServer[Any]):
-    """A server of the tools; `get_memory` names the user of each tool call.
+    """A server of the tools; `get_memory` returns the memory of each tool call.
 
-    With `can_ask` it has the tool that answers questions, which needs a language model.
+    With `can_ask`, it includes the tool that answers questions, which needs a language model.
     """
 
     def __init__(self, get_memory: GetMemory, *, can_ask: bool) -> None:
@@ -87,12 +87,12 @@ class MemoryServer(MCPServer[Any]):
         )
 
     async def list_tools(self) -> list[ListedTool]:
-        """Return the tools under one name each."""
+        """Return the tools, each under one name."""
         return [tool for tool in await super().list_tools() if tool.name not in ALIASES]
 
 
 class MemoryTool(Tool):
-    """A tool that reads what models write for absent arguments, and says which argument is wrong."""
+    """A tool that accepts models' ways of writing absent arguments, and reports invalid ones."""
 
     @classmethod
     def make(cls, function: Callable[..., Any], title: str, hints: ToolAnnotations) -> MemoryTool:
@@ -110,7 +110,7 @@ class MemoryTool(Tool):
         return cls.model_validate({**dict(tool), "fn_metadata": metadata, "parameters": schema})
 
     async def run(self, arguments: dict[str, Any], context: ToolCall[Any, Any], convert_result: bool = False) -> Any:
-        """Run the tool; raise ToolError with one sentence on arguments that it does not take."""
+        """Run the tool; raise ToolError with one sentence for invalid arguments."""
         given = self._without_absent(arguments)
         try:
             self.fn_metadata.validate_arguments(given)
@@ -120,7 +120,7 @@ class MemoryTool(Tool):
         return await super().run(given, context, convert_result)
 
     def _without_absent(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments without optional ones that are null, empty, or a word for that."""
+        """Return the arguments without optional ones that are null, empty or a word for absence."""
         required = self.parameters.get("required", ())
         return {
             name: _without_nulls(value)
@@ -142,14 +142,14 @@ def _is_absent(value: object) -> bool:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return an object or a list without members that are absent; any other value as it is."""
+    """Return an object or list without its absent members; any other value unchanged."""
     if isinstance(value, list):
         return [item for item in value if not _is_absent(item)]
     return {key: item for key, item in value.items() if not _is_absent(item)} if isinstance(value, dict) else value
 
 
 def _compact_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of arguments without what a model can do without: titles, defaults, and that null is absent."""
+    """Return an argument schema without details that models do not need: titles, defaults, null for absence."""
 
     def compact(field: dict[str, Any]) -> dict[str, Any]:
         options = [option for option in field.get("anyOf", ()) if option.get("type") != "null"]
@@ -171,9 +171,9 @@ async def open_tool_client(memory: AsyncClient, user_id: str, *, can_ask: bool =
 
 
 async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False) -> None:
-    """Serve the tools for one user until standard input ends; only the protocol is written to standard output.
+    """Serve the tools for one user until standard input ends; standard output carries only the protocol.
 
-    Every request is answered, also one that is no JSON or no request. `memory` may open what it needs at its first
+    Every request is answered, even invalid JSON or an invalid request. `memory` may open its resources at the first
     call: clients list the tools at once and wait only briefly for a server to start.
     """
     connection = UserMemory(memory, user_id)
@@ -196,7 +196,7 @@ async def run_stdio(memory: AsyncClient, user_id: str, *, can_ask: bool = False)
 
 
 def _refuse(error: Exception) -> list[JSONRPCError]:
-    """Return the answers to a line that is no message, with the ids of its requests as far as they can be read."""
+    """Return the answers to an invalid line, with the ids of its requests as far as they are readable."""
     problems = error.errors() if isinstance(error, ValidationError) else []
     if not problems:
         return [_refusal(None, PARSE_ERROR, "is not JSON in UTF-8: it cannot be read")]
@@ -205,7 +205,7 @@ def _refuse(error: Exception) -> list[JSONRPCError]:
         found = _REQUEST_ID.search(first["input"])
         reason = first["ctx"]["error"]
         return [_refusal(json.loads(found[1]) if found else None, PARSE_ERROR, f"is not JSON in UTF-8: {reason}")]
-    if first["type"] == "model_type" and isinstance(first["input"], list):  # all of it is a list
+    if first["type"] == "model_type" and isinstance(first["input"], list):  # the whole line is a list
         requests = [one for one in first["input"] if isinstance(one, dict) and "id" in one] or [{}]
         reason = "is a batch: send one request per line"
         return [_refusal(one.get("id"), INVALID_REQUEST, reason) for one in requests]

@@ -1,7 +1,7 @@
-"""The tools for models: each is one call of the client, and answers with what a model needs of the result.
+"""The tools for models: each makes one client call, and returns only the parts of the result that a model needs.
 
 A model chooses between tools by their names and docstrings, and pays for every token of them and of their answers.
-What is stored is fenced: in an answer no text opens or closes a tag, and only `WHOLE_TEXTS` have several lines.
+Stored text is fenced: in an answer, no text opens or closes a tag, and only `WHOLE_TEXTS` have several lines.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ NOTHING_FOUND = "Nothing is remembered about this: ask the user, or look in othe
 ONLY_MESSAGES = "No memory fits; these are messages of earlier conversations."
 
 MAX_TEXT = 600
-"""Most characters of a memory or a message in an answer; a longer one is cut."""
+"""Most characters of a memory or message in an answer; longer ones are cut."""
 
 MAX_ANSWER = 16_000
 """Most characters of an answer; a longer list is cut, and the answer says so."""
 
 MAX_SHOWN_CONFLICTS = 3
-"""Most memories that a save shows as contradicted by what it saved."""
+"""Most memories that a save lists as contradicted."""
 
 WHOLE_TEXTS = frozenset({"preamble", "answer"})
-"""Parts of an answer whose lines stay: a context, whose lines are fenced already, and what a model wrote."""
+"""Parts of an answer that keep their lines: contexts, which are already fenced, and text by a model."""
 
 MEMORY_TYPES = (
     "fact, preference, plan, feeling, recommendation, open_loop, conversation_summary, persona, personal_info"
@@ -52,33 +52,33 @@ _NON_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]+")
 Content = Annotated[str, Field(description="One self-contained sentence in the third person, with names.")]
 MemoryId = Annotated[str, Field(description="Id of a memory, from search_memory.")]
 Names = Annotated[list[str], BeforeValidator(lambda given: [given] if isinstance(given, str) else given)]
-"""Names, of which models write a single one without a list."""
+"""Names; models write a single one without a list."""
 Tags = Annotated[Names, Field(description="Topics.")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=50)]
 Time = Annotated[str | None, Field(description="RFC 3339 with offset.")]
 AsOf = Annotated[str | None, Field(description="Answer for this time, RFC 3339; default: now.")]
 MinTrust = SkipJsonSchema[str | None]
-"""The least trusted source that counts, for the program around the model: no schema shows it."""
+"""The least trusted source to include; for the program around the model, so that no schema shows it."""
 SessionId = Annotated[str | None, Field(description="Id of this conversation, if it is stored.")]
 
 
 @dataclass(frozen=True, slots=True)
 class UserMemory:
-    """The memory that a connection is fixed to: a client, in this process or over HTTP, and the user."""
+    """The memory of a connection: a user, and a client in this process or over HTTP."""
 
     client: AsyncClient
     user_id: str
 
 
 GetMemory = Callable[[ToolCall], UserMemory]
-"""Returns the memory that a tool call is about; no argument of a tool names it."""
+"""Returns the memory of a tool call; no tool argument names it."""
 
 P = ParamSpec("P")
 
 
 def answers(tool: Callable[P, Awaitable[Mapping[str, Any]]]) -> Callable[P, Coroutine[Any, Any, str]]:
-    """Make a tool answer with compact JSON, and with tool errors, whose text the model reads."""
+    """Make a tool answer with compact JSON and raise tool errors, whose text the model reads."""
 
     @functools.wraps(tool)
     async def run(*args: P.args, **kwargs: P.kwargs) -> str:
@@ -351,12 +351,12 @@ class MemoryTools:
 
     @staticmethod
     async def _show(memory: UserMemory, memory_ids: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the texts of memories, by which a model can tell what it contradicts."""
+        """Return the texts of memories, by which a model recognises contradictions."""
         shown = [*memory_ids][:MAX_SHOWN_CONFLICTS]
         return [_describe(await memory.client.memory(memory.user_id, memory_id)) for memory_id in shown]
 
     async def _require_own(self, call: ToolCall, memory_id: str) -> UserMemory:
-        """Return the memory of a call; raise Forbidden where an id is that of a memory that all users read."""
+        """Return the memory of a call; raise Forbidden for the id of a global memory, which all users read."""
         memory = self._get_memory(call)
         if (await memory.client.memory(memory.user_id, memory_id)).scope is Scope.GLOBAL:
             raise Forbidden("All users read this memory: only an administrator can change it.")
@@ -364,12 +364,12 @@ class MemoryTools:
 
 
 def fence_answer(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an answer whose texts are fenced."""
+    """Return an answer with its texts fenced."""
     return {name: fence_text(part) if name in WHOLE_TEXTS else fence_values(part) for name, part in answer.items()}
 
 
 def to_json(answer: Mapping[str, Any]) -> str:
-    """Return an answer as compact JSON of at most `MAX_ANSWER` characters: its longest list is cut to fit."""
+    """Return an answer as compact JSON of at most `MAX_ANSWER` characters, cutting its longest list to fit."""
     text = _dump(answer)
     while len(text) > MAX_ANSWER:
         name, items = max(
@@ -390,12 +390,12 @@ def _dump(value: object) -> str:
 
 
 def _given(**fields: Any) -> dict[str, Any]:
-    """Return the fields that say something."""
+    """Return the fields that have a value."""
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
 def _describe(memory: Memory, *, score: float | None = None) -> dict[str, Any]:
-    """Return what a model needs of a memory, of text of others without the labels that came with it."""
+    """Return the parts of a memory that a model needs; omit the tags and metadata of others' text."""
     is_of_others = memory.source.is_of_others
     return _given(
         id=memory.id,
@@ -434,7 +434,7 @@ def _time(moment: datetime | None) -> str | None:
 
 
 def predicate_from_key(key: str) -> str:
-    """Return the predicate for the key of an attribute; raise InvalidInput for an unusable key."""
+    """Return the predicate for an attribute's key; raise InvalidInput for an unusable key."""
     words = "_".join(word for word in _NON_ALPHANUMERIC.split(key) if word).upper()[:64]
     if not words or not words[0].isalpha():
         raise InvalidInput("key must begin with a Latin letter, as in server_os.")
@@ -442,7 +442,7 @@ def predicate_from_key(key: str) -> str:
 
 
 def _attribute_statement(key: str, value: str) -> dict[str, Any]:
-    """Return the statement that an attribute of the user has a value."""
+    """Return the statement that gives an attribute of the user a value."""
     return {
         "content": f"{key.replace('_', ' ').strip()}: {value.strip()}",
         "predicate": predicate_from_key(key),
