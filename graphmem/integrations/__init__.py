@@ -1,6 +1,6 @@
-"""Adapters to agent frameworks and to clients of models; no other package imports them.
+"""Adapters for agent frameworks and model clients; no other package imports them.
 
-`wrap_openai` and `wrap_anthropic` give the client of a provider a memory. They are imported when they are first used.
+`wrap_openai` and `wrap_anthropic` add memory to a provider's client. Both are imported at first use.
 """
 
 from __future__ import annotations

@@ -18,23 +18,22 @@ if TYPE_CHECKING:
     from graphmem.client import AsyncClient
 
 DEFAULT_TOKEN_BUDGET = 1000
-"""Tokens of a context in a prompt, unless the caller says otherwise."""
+"""Default token budget of a context in a prompt."""
 
 _NOT_STORED = (SaveAction.SKIP, SaveAction.CONTEST)
-"""What a save did with a statement that does not hold after it."""
+"""Actions of a save after which the statement is not current."""
 
 _AWAY = (Unavailable, RateLimited, RequestTimeout)
-"""Errors of a memory that is away: the agent goes on without it."""
+"""Errors of an unavailable memory: the agent continues without it."""
 
 MAX_TOOL_RESULTS = 10
-"""Memories that one call of the search tool returns."""
+"""Most memories returned by a call of the search tool."""
 
 
 def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> None:
-    """Raise InvalidInput unless each statement of a save holds now; the error says which do not, and why.
+    """Raise InvalidInput unless each saved statement is current; the error names the others, with the reasons.
 
-    `named` are the names of the statements in the caller's terms, by default their number. Those that hold are stored
-    all the same.
+    `named` are the caller's names of the statements, by default their numbers. Statements that are current stay stored.
     """
     lost = [(index, result) for index, result in enumerate(results) if result.action in _NOT_STORED]
     if lost:
@@ -46,9 +45,9 @@ def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> 
 
 
 def split_long_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return messages that the service stores whole: a longer one becomes several, whose ids begin with its own.
+    """Return messages that fit the service's limit; longer ones are split into several with ids derived from their own.
 
-    Characters that no stored text can hold, such as half an emoji, are left out.
+    Characters that cannot be stored, such as half an emoji, are left out.
     """
     parts: list[dict[str, Any]] = []
     for message in messages:
@@ -78,7 +77,7 @@ class AgentMemory:
     failures: ChatFailures = field(default_factory=ChatFailures, compare=False, repr=False)
 
     async def build_context(self, question: str) -> str:
-        """Return what is known that may help with a question, in a block that adapters recognise; empty if nothing."""
+        """Return known facts that may help with a question, in a block that adapters recognise; empty without any."""
         preamble = ""
         with self.failures.noted(ChatFailure.CONTEXT, _AWAY):
             response = await self.client.context(
@@ -87,7 +86,7 @@ class AgentMemory:
                 session_id=self.session_id,
                 token_budget=self.token_budget,
                 space=self.space,
-                recent_messages=False,  # the framework sends the conversation itself
+                recent_messages=False,  # the framework sends the conversation
             )
             preamble = response.preamble
         return make_context_block(preamble) if preamble.strip() else ""
@@ -123,7 +122,7 @@ class AgentMemory:
         return f"Saved: {fence_line(result.memory.content)}"
 
     async def record(self, turns: Iterable[tuple[str, str]]) -> None:
-        """Store turns, each a role and a text, from which memories are extracted in the background."""
+        """Store turns, each a role and a text; memories are extracted from them in the background."""
         messages = split_long_messages({"role": role, "content": text} for role, text in turns)
         for batch in split_into_batches(messages):
             with self.failures.noted(ChatFailure.STORE, _AWAY):

@@ -1,6 +1,6 @@
-"""The memory of one user for the calls of a chat model: a context before a call, its turns stored after it.
+"""A user's memory for calls of a chat model: a context before each call, its turns stored afterwards.
 
-Whatever fails here is logged once, until it works again, and counted; the call goes on without it.
+Failures here are counted, and logged once until it works again; the call continues without memory.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
     from graphmem.context.models import ContextResponse
 
 CONTEXT_SECONDS = 30.0
-"""Seconds that a call waits for its context from a service that is slow; one that is away fails sooner."""
+"""Seconds that a call waits for its context from a slow service; an unreachable one fails sooner."""
 
 PREVIOUS_SECONDS = 5.0
-"""Seconds that a context waits until the turns before it are stored: another conversation may need them."""
+"""Seconds that a context waits for earlier turns to be stored: another conversation may need them."""
 
 CLOSING_SECONDS = 30.0
-"""Seconds that closing a client waits for turns that are not stored yet."""
+"""Seconds that closing a client waits for pending turns."""
 
 _LIVING = Lock()
-"""Held while the memories of this process are listed."""
+"""Held while listing the memories of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatMemoryOptions:
-    """Whose memory it is, and how it is used.
+    """The user of a memory and the options of its use.
 
-    Turns are stored in the session `session_id`; without one, in a session for each conversation. A context has
-    `token_budget` tokens at most, and also what is known in `domains`; turns belong to the domain where there is one
-    only, and are shared in `space` if it is given. With `read_only` no turns are stored.
+    Turns are stored in the session `session_id`; without one, in a session per conversation. A context has at most
+    `token_budget` tokens and includes the memories of `domains`; if there is exactly one, turns belong to it. With
+    `space`, turns are shared with its members. With `read_only`, no turns are stored.
     """
 
     user_id: str
@@ -68,7 +68,7 @@ class _ChatMemory:
     """The common part of the blocking and the asynchronous memory."""
 
     _living: ClassVar[WeakSet[Any]]
-    """The memories of one kind in this process: what one of them stores, the next call of another may need."""
+    """The memories of one kind in this process: the next call of one may need turns stored by another."""
 
     _unstored: set[Any]
 
@@ -84,13 +84,13 @@ class _ChatMemory:
             self._living.add(self)
 
     def _list_unstored(self) -> list[Any]:
-        """Return what is being stored for this user, by this memory or another one of its kind in this process."""
+        """Return the pending turns of this user, in all memories of this kind in this process."""
         with _LIVING:
             memories = [memory for memory in self._living if memory.options.user_id == self.options.user_id]
         return [storing for memory in memories for storing in memory._unstored.copy()]
 
     def begin(self, request: ChatRequest) -> ChatCall:
-        """Return the call of a request, which ends the calls before it in its conversation."""
+        """Return the call of a request, and end earlier calls of its conversation."""
         self._end_open(lambda call: _continues(request, call.request))
         user_id = self.options.user_id
         session_id = self.options.session_id
@@ -99,7 +99,7 @@ class _ChatMemory:
         return ChatCall(request, session_id or self._ids.session_id(user_id, request, datetime.now(UTC).date()))
 
     def note_open(self, call: ChatCall, passing: PassingAnswer) -> None:
-        """Note an answer that is being read: a program that stops reading a stream need not close it."""
+        """Note an answer that is being read: a program may stop reading a stream without closing it."""
         with self._lock:
             self._open.append((call, passing))
 
@@ -146,15 +146,15 @@ class _ChatMemory:
 
 
 def _continues(request: ChatRequest, earlier: ChatRequest) -> bool:
-    """Return whether a request carries all turns of an earlier one, and more."""
+    """Return whether a request has all turns of an earlier one, and more."""
     count = len(earlier.turns)
     return len(request.turns) > count and request.turns[:count] == earlier.turns
 
 
 class BlockingChatMemory(_ChatMemory):
-    """The memory of one user for a blocking client; turns are stored in a thread, in the order of their calls.
+    """A user's memory for a blocking client; a thread stores turns in the order of their calls.
 
-    A program that ends waits for the turns that are not stored yet. `asks` builds contexts, `stores` stores turns.
+    At its end, the program waits for pending turns. `asks` builds contexts, `stores` stores turns.
     """
 
     _living: ClassVar[WeakSet[Any]] = WeakSet()
@@ -167,7 +167,7 @@ class BlockingChatMemory(_ChatMemory):
         atexit.register(_end_open_answers, weakref.ref(self))
 
     def add_context(self, call: ChatCall) -> None:
-        """Give a call its context, unless it cannot be had."""
+        """Give a call its context, if available."""
         call.context = self._find_context(call)
         if call.context is None:
             wait(self._list_unstored(), PREVIOUS_SECONDS)
@@ -181,7 +181,7 @@ class BlockingChatMemory(_ChatMemory):
             return
         try:
             future = self._thread.submit(self._store, call, messages)
-        except RuntimeError:  # the program ends, and starts no threads any more
+        except RuntimeError:  # the interpreter is shutting down and starts no more threads
             self._store(call, messages)
             return
         self._unstored.add(future)
@@ -192,12 +192,12 @@ class BlockingChatMemory(_ChatMemory):
             self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
 
     def flush(self, timeout: float | None = None) -> None:
-        """Wait until the turns of all calls are stored, or for `timeout` seconds; ends the answers being read."""
+        """Wait until the turns of all calls are stored, at most `timeout` seconds; end the answers being read."""
         self._end_open()
         wait([*self._unstored], timeout)
 
     def close(self) -> None:
-        """Store what is not stored yet, and close what was opened here."""
+        """Store pending turns, and close the clients opened here."""
         self.flush(CLOSING_SECONDS)
         self._thread.shutdown(wait=False)
         if self._owns_clients:
@@ -211,9 +211,9 @@ def _end_open_answers(memory: weakref.ref[BlockingChatMemory]) -> None:
 
 
 class AsyncChatMemory(_ChatMemory):
-    """The memory of one user for an asynchronous client; turns are stored by tasks, in the order of their calls.
+    """A user's memory for an asynchronous client; tasks store turns in the order of their calls.
 
-    A task that is cancelled, as at the end of `asyncio.run`, stores its turns all the same.
+    A cancelled task, as at the end of `asyncio.run`, still stores its turns.
     """
 
     _living: ClassVar[WeakSet[Any]] = WeakSet()
@@ -227,10 +227,10 @@ class AsyncChatMemory(_ChatMemory):
         self._order = asyncio.Lock()
 
     async def add_context(self, call: ChatCall) -> None:
-        """Give a call its context, unless it cannot be had in time."""
+        """Give a call its context, if available in time."""
         call.context = self._find_context(call)
         if call.context is None:
-            loop = asyncio.get_running_loop()  # tasks of other loops cannot be waited for
+            loop = asyncio.get_running_loop()  # tasks of other loops cannot be awaited
             if storing := [task for task in self._list_unstored() if task.get_loop() is loop]:
                 await asyncio.wait(storing, timeout=PREVIOUS_SECONDS)
             with self.failures.noted(ChatFailure.CONTEXT):
@@ -251,7 +251,7 @@ class AsyncChatMemory(_ChatMemory):
                 async with self._order:
                     await self._store(call, messages)
             except asyncio.CancelledError:
-                # The event loop is about to end. What was stored already is recognised by its ids.
+                # The event loop is about to end. Turns stored already are recognised by their ids.
                 async with asyncio.timeout(CLOSING_SECONDS):
                     await self._store(call, messages)
 
@@ -259,17 +259,17 @@ class AsyncChatMemory(_ChatMemory):
         await self._stores.add_messages(self.options.user_id, messages, **self._message_arguments(call))
 
     async def flush(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as of the blocking one
-        """Wait until the turns of all calls are stored, or for `timeout` seconds; ends the answers being read."""
+        """Wait until the turns of all calls are stored, at most `timeout` seconds; end the answers being read."""
         self._end_open()
         await self.wait_until_stored(timeout)
 
     async def wait_until_stored(self, timeout: float | None = None) -> None:  # noqa: ASYNC109 - as above
-        """Wait until the turns of the calls that have ended are stored, or for `timeout` seconds."""
+        """Wait until the turns of finished calls are stored, at most `timeout` seconds."""
         if self._unstored:
             await asyncio.wait([*self._unstored], timeout=timeout)
 
     async def aclose(self) -> None:
-        """Store what is not stored yet, and close what was opened here."""
+        """Store pending turns, and close the clients opened here."""
         await self.flush(CLOSING_SECONDS)
         if self._owns_clients:
             await self._asks.aclose()

@@ -29,17 +29,16 @@ if TYPE_CHECKING:
     from graphmem.search.models import MessageHit
 
 MAX_RESULTS = 10
-"""Memories that a search returns; messages fill the places that are left."""
+"""Most memories returned by a search; messages fill the remaining places."""
 
 USER = "user"
-"""The author of what a user says, in events and in entries."""
+"""The author of a user's text, in events and in entries."""
 
 
 class GraphmemMemoryService(BaseMemoryService):
-    """A memory service over graphmem; `client` speaks HTTP or is a `GraphMemory` in the same process.
+    """A memory service over graphmem; `client` uses HTTP or is a `GraphMemory` in the same process.
 
-    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids are those of
-    graphmem.
+    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids equal graphmem's.
     """
 
     def __init__(self, client: AsyncClient, *, shared_by_apps: bool = False, limit: int = MAX_RESULTS) -> None:
@@ -48,7 +47,7 @@ class GraphmemMemoryService(BaseMemoryService):
         self._limit = limit
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Store what was said in a session, from which memories are extracted in the background; each event once."""
+        """Store the turns of a session, each event once; memories are extracted in the background."""
         await self._add(session.app_name, session.user_id, session.events, session.id, None)
 
     async def add_events_to_memory(
@@ -60,7 +59,7 @@ class GraphmemMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Store what was said in events, with metadata, each event once."""
+        """Store the turns of events with metadata, each event once."""
         await self._add(app_name, user_id, events, session_id, custom_metadata)
 
     async def add_memory(
@@ -73,8 +72,8 @@ class GraphmemMemoryService(BaseMemoryService):
     ) -> None:
         """Save statements without a language model.
 
-        Raises InvalidInput if one of them is not stored, such as a secret; the others are stored. If one of them has no
-        text, none is stored.
+        Raises InvalidInput if a statement is not stored, such as a secret; the others are stored. If one has no text,
+        none is stored.
         """
         statements = [
             {"content": _text_of(entry.content), "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
@@ -86,7 +85,7 @@ class GraphmemMemoryService(BaseMemoryService):
             require_stored(await self._client.add(self._user(app_name, user_id), statements))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Return the memories that fit a query, best first, and messages that may say more."""
+        """Return the memories that match a query, best first, and messages with possible details."""
         if not query.strip():
             return SearchMemoryResponse()
         found = await self._client.search(
@@ -152,6 +151,6 @@ def _content_of(text: str) -> Content:
 
 
 def _text_of(content: Any) -> str:
-    """Return what is said in a content, without thoughts and calls of tools."""
+    """Return the text of a content, without thoughts and tool calls."""
     parts = content.parts if content and content.parts else ()
     return "\n".join(part.text for part in parts if part.text and not part.thought).strip()

@@ -1,7 +1,7 @@
-"""A store for LangGraph: its items are memories, of which earlier values stay readable.
+"""A LangGraph store whose items are memories, so that earlier values stay readable.
 
-An item is one memory whose subject is an entity named by namespace and key: `put` makes a new version of it, `delete`
-ends it, and `GraphmemStore.as_of` reads the store as it was. A value that cannot be stored, such as a secret, raises
+An item is one memory whose subject is an entity named by namespace and key: `put` adds a version, `delete` ends it, and
+`GraphmemStore.as_of` reads the store as of a time. A value that cannot be stored, such as a secret, raises
 InvalidInput.
 """
 
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 STORE_TAG = "langgraph"
-"""Tag of every memory that is an item of a store."""
+"""The tag of every memory that is a store item."""
 
 PAGE_SIZE = 200
-"""Memories read by one request of a list."""
+"""Memories per page of a list."""
 
 MAX_SEARCH_RESULTS = 100
-"""Results of one search at most; filters on values apply to these."""
+"""Most results of a search; filters on values apply to these."""
 
 _METADATA_KEY = "langgraph"
 _MAX_READABLE_NAME = 200
@@ -54,7 +54,7 @@ _MAX_READABLE_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class _ClientCall:
-    """A call of a client's method, which the caller of the generator makes."""
+    """A client method call, to be made by the caller of the generator."""
 
     method: str
     user_id: str | None
@@ -64,7 +64,7 @@ class _ClientCall:
 
 
 Calls = Generator[_ClientCall, Any, T]
-"""The calls of one operation, whose results are sent in, and its result: the same for both kinds of client."""
+"""The client calls of an operation: takes their results, returns the operation's; serves both kinds of client."""
 
 
 class GraphmemStore(BaseStore):
@@ -189,7 +189,7 @@ class GraphmemStore(BaseStore):
         return next(same, None)
 
     def _list(self, user_id: str, tags: list[str]) -> Calls[list[Memory]]:
-        """Return all items with some tags, the latest first."""
+        """Return all items with some tags, latest first."""
         options = {"tag": tags, "spaces": "none", **self._as_of}
         return (yield from self._list_pages("memories", user_id, options))
 
@@ -203,7 +203,7 @@ class GraphmemStore(BaseStore):
                 return items
 
     def _users_of(self, prefix: tuple[str, ...]) -> Calls[list[str]]:
-        """Return the user whom a prefix of namespaces names; without one all users that the key may list."""
+        """Return the user in a namespace prefix; without one, all users that the key may list."""
         label = self._user_label
         if label is None or (label < len(prefix) and prefix[label] != "*"):
             return [self._user_of(prefix)]
@@ -244,7 +244,7 @@ def _bind(client: object, call: _ClientCall) -> Callable[[], Any]:
 
 
 def _to_statement(op: PutOp) -> dict[str, Any]:
-    """Return the memory of an item, as `add` takes it."""
+    """Return the memory of an item, as an argument of `add`."""
     return {
         "content": _to_text(op),
         "subject": {"name": _subject_name(op.namespace, op.key), "type": "StoreItem"},
@@ -261,7 +261,7 @@ def _to_metadata(op: PutOp) -> dict[str, Any]:
 
 
 def _to_text(op: PutOp) -> str:
-    """Return what a value is searched by: the fields named by `index`, else all of them."""
+    """Return the searchable text of a value: the fields named by `index`, by default all."""
     value = cast("dict[str, Any]", op.value)
     if op.index is False:
         return op.key
@@ -278,7 +278,7 @@ def _texts_of(value: Mapping[str, Any]) -> list[str]:
 
 
 def _subject_name(namespace: Sequence[str], key: str) -> str:
-    """Return a name that only this item has: readable, with a digest where the readable part is not unique."""
+    """Return a name unique to this item: readable, with a digest where the readable part is not unique."""
     readable = "/".join([*namespace, key])
     is_unique = not any("/" in part for part in (*namespace, key)) and name_key(readable) == readable
     if is_unique and len(readable) <= _MAX_READABLE_NAME:
@@ -339,7 +339,7 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def _matches(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    """Return whether the fields of a value fulfil a filter; a field of another type fulfils no comparison."""
+    """Return whether the fields of a value match a filter; comparisons with values of other types do not match."""
     return all(_fulfils(value.get(name), condition) for name, condition in conditions.items())
 
 

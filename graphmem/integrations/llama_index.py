@@ -22,7 +22,7 @@ _ROLES = ("user", "assistant")
 
 
 class GraphmemMemoryBlock(BaseMemoryBlock[str]):
-    """A block with what is known about the latest question, for any `Memory`.
+    """A block with known facts about the latest question, for any `Memory`.
 
     Messages that leave the short-term memory are sent to graphmem, unless `accept_short_term_memory` is false.
     """
@@ -39,9 +39,9 @@ class GraphmemMemoryBlock(BaseMemoryBlock[str]):
 
 
 class GraphmemMemory(Memory):
-    """LlamaIndex's `Memory` with a graphmem block that gets every message when it is put.
+    """LlamaIndex's `Memory` with a graphmem block that receives every message put into it.
 
-    Resetting or replacing the chat history keeps what was learned from it, until that is deleted or the user is
+    After the chat history is reset or replaced, memories learned from it stay until deleted or until the user is
     forgotten.
     """
 
@@ -68,6 +68,6 @@ class GraphmemMemory(Memory):
 
 
 def turns_of(messages: Iterable[ChatMessage]) -> list[tuple[str, str]]:
-    """Return who said what among messages, without tool calls and their results."""
+    """Return the role and text of messages, without tool calls and their results."""
     turns = [(message.role.value, message.content or "") for message in messages]
     return [(role, text) for role, text in turns if role in _ROLES and text.strip()]

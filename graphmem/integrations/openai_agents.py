@@ -21,9 +21,9 @@ _ROLES = ("user", "assistant")
 
 
 class GraphmemSession(SessionABC):
-    """A session that keeps its items in another session and sends what the user and the agent say to graphmem.
+    """A session that keeps its items in another session and sends the turns of user and agent to graphmem.
 
-    Popped or cleared items leave the other session; what was learned from them stays until it is deleted or the user is
+    Popped or cleared items leave the other session; memories learned from them stay until deleted or until the user is
     forgotten.
     """
 
@@ -59,9 +59,9 @@ def memory_tools(memory: AgentMemory) -> list[FunctionTool]:
 def with_context(
     memory: AgentMemory, instructions: str = ""
 ) -> Callable[[RunContextWrapper[Any], Agent[Any]], Awaitable[str]]:
-    """Return instructions for an agent that end with what is known about the user and the latest question.
+    """Return instructions for an agent that end with known facts about the user and the latest question.
 
-    Requests after a tool call, within the same run, keep the context of their question.
+    Requests after a tool call within the same run keep the context of their question.
     """
     built: WeakKeyDictionary[RunContextWrapper[Any], tuple[str, str]] = WeakKeyDictionary()
 
@@ -79,7 +79,7 @@ def with_context(
 
 
 def _turns_of(items: Iterable[TResponseInputItem]) -> list[tuple[str, str]]:
-    """Return who said what among some items, without tool calls and reasoning."""
+    """Return the role and text of items, without tool calls and reasoning."""
     turns = []
     for item in items:
         role = str(item.get("role"))

@@ -32,9 +32,9 @@ def memory_toolset(memory: AgentMemory) -> FunctionToolset[Any]:
 
 
 def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awaitable[list[ModelMessage]]]:
-    """Return a history processor that begins the history with what is known about the latest question.
+    """Return a history processor that puts known facts about the latest question before the history.
 
-    Requests after a tool call, within the same run, keep the context of their question.
+    Requests after a tool call within the same run keep the context of their question.
     """
     built: dict[str, str] = {}
 
@@ -56,7 +56,7 @@ def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awa
 
 
 async def record_run(memory: AgentMemory, messages: Sequence[ModelMessage]) -> None:
-    """Send what the user and the agent said to graphmem, without contexts, tool calls and reasoning."""
+    """Send the turns of user and agent to graphmem, without contexts, tool calls and reasoning."""
     await memory.record(_turns_of(messages))
 
 
@@ -73,7 +73,7 @@ def _turns_of(messages: Iterable[ModelMessage]) -> list[tuple[str, str]]:
 
 
 def _question_of(message: ModelMessage) -> str:
-    """Return the text of the user in a request; empty where there is none."""
+    """Return the user's text in a request; empty without one."""
     if not isinstance(message, ModelRequest):
         return ""
     prompts = [part.content for part in message.parts if isinstance(part, UserPromptPart)]

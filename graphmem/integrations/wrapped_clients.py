@@ -1,4 +1,4 @@
-"""Memory for provider clients, by their transports: `client = wrap_openai(OpenAI(), user="mara")`, `wrap_anthropic`."""
+"""Memory for provider clients, added to their transports: `wrap_openai(OpenAI(), user="mara")`, `wrap_anthropic`."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ if TYPE_CHECKING:
 
 
 CLOSING_SECONDS = 5.0
-"""Seconds that closing a stream which was not read to its end waits until its turns are stored."""
+"""Seconds that closing a partly read stream waits for its turns to be stored."""
 
 CONTEXT_ID_HEADER = "x-graphmem-context-id"
-"""Header of a response with the id of its context, by which the answer can be rated."""
+"""Response header with the id of the context, for rating the answer."""
 
 MEMORY_HEADER = "x-graphmem-memory"
-"""Header of a response that is `unavailable` where the model was called without memory."""
+"""Response header whose value is `unavailable` if the model was called without memory."""
 
 SIGNED_SCHEME = "AWS4-HMAC-SHA256"
-"""Scheme of an `Authorization` that signs the body of a request."""
+"""The `Authorization` scheme that signs the body of a request."""
 
 
 class _MemoryTransport:
-    """The common part of the blocking and the asynchronous transport: requests and responses of either library."""
+    """The common part of the blocking and the asynchronous transport, for requests and responses of either library."""
 
     _inner: Any
     _library: Any
@@ -58,7 +58,7 @@ class _MemoryTransport:
     _failures: ChatFailures
 
     def _client_options(self) -> dict[str, Any]:
-        """Return what a client of this transport takes over from the inner one, which does the rest."""
+        """Return the options that a client of this transport takes from the inner one, which does the rest."""
         inner = self._inner
         return {
             "transport": self,
@@ -78,7 +78,7 @@ class _MemoryTransport:
     def _read(
         self, protocol: ChatProtocol, headers: Mapping[str, str], content: bytes
     ) -> tuple[dict[str, Any], ChatRequest] | None:
-        """Return the body of a request and what it says; None for one without a turn of the user."""
+        """Return the body of a request, raw and parsed; None without a user's turn."""
         with self._failures.noted(ChatFailure.READ):
             if headers.get("authorization", "").startswith(SIGNED_SCHEME):
                 raise InvalidInput("The request is signed, so its body must not change.")
@@ -107,7 +107,7 @@ class _MemoryTransport:
     def _add_context(
         self, request: Any, protocol: ChatProtocol, body: Mapping[str, Any], context: ChatContext | None
     ) -> Any:
-        """Return the request with its context, whose answer is not compressed so that it can be read."""
+        """Return the request with its context; asks for an uncompressed answer, which can be read."""
         request.headers["Accept-Encoding"] = "identity"
         if not context or not context.block:
             return request
@@ -115,11 +115,11 @@ class _MemoryTransport:
 
 
 _BROKEN = (httpx.HTTPError, httpx2.HTTPError)
-"""Errors of a connection that ends in the middle of an answer."""
+"""Errors of a connection that breaks off during an answer."""
 
 
 class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
-    """The bytes of a response, read while they pass; who stops and reads on gets the rest."""
+    """The bytes of a response, read as they pass; iteration can stop and resume."""
 
     def __init__(self, response: Any, passing: PassingAnswer | None) -> None:
         self._response = response
@@ -145,9 +145,9 @@ class PassingStream(httpx.SyncByteStream, httpx2.SyncByteStream):
 
 
 class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
-    """The bytes of an asynchronous response, read while they pass; who stops and reads on gets the rest.
+    """The bytes of an asynchronous response, read as they pass; iteration can stop and resume.
 
-    Closing one that was not read to its end waits until its turns are stored: the event loop may be about to end.
+    Closing a partly read stream waits until its turns are stored: the event loop may be about to end.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         """Close the response; its answer is complete or has broken off."""
-        if not self._received.ag_running:  # another task reads on, and ends with the response
+        if not self._received.ag_running:  # another task is reading; it ends with the response
             await self._received.aclose()
         await self._response.aclose()
         if self._passing is None:
@@ -188,7 +188,7 @@ class PassingAsyncStream(httpx.AsyncByteStream, httpx2.AsyncByteStream):
 
 
 class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.BaseTransport):
-    """Sends requests with the HTTP client of a provider's client, those to a model with memory."""
+    """Sends requests with the HTTP client of a provider's client, and adds memory to model calls."""
 
     def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: BlockingChatMemory) -> None:
         self._inner, self._protocols, self.memory = inner, protocols, memory
@@ -200,7 +200,7 @@ class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.Base
         return self._library.Client(**self._client_options())
 
     def handle_request(self, request: Any) -> Any:
-        """Send a request; return its response, whose stream is read while it passes."""
+        """Send a request; return its response, whose stream is read as it passes."""
         protocol = self._find_protocol(request)
         read = self._read(protocol, request.headers, request.read()) if protocol else None
         if protocol is None or read is None:
@@ -218,13 +218,13 @@ class BlockingMemoryTransport(_MemoryTransport, httpx.BaseTransport, httpx2.Base
         return self._respond(response, PassingStream(response, passing), call.context, told=True)
 
     def close(self) -> None:
-        """Store what is not stored yet, and close the HTTP client."""
+        """Store pending turns, and close the HTTP client."""
         self.memory.close()
         self._inner.close()
 
 
 class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.AsyncBaseTransport):
-    """Sends requests with the HTTP client of a provider's asynchronous client, those to a model with memory."""
+    """Sends requests with the HTTP client of a provider's asynchronous client, and adds memory to model calls."""
 
     def __init__(self, inner: Any, protocols: Sequence[ChatProtocol], memory: AsyncChatMemory) -> None:
         self._inner, self._protocols, self.memory = inner, protocols, memory
@@ -236,7 +236,7 @@ class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.As
         return self._library.AsyncClient(**self._client_options())
 
     async def handle_async_request(self, request: Any) -> Any:
-        """Send a request; return its response, whose stream is read while it passes."""
+        """Send a request; return its response, whose stream is read as it passes."""
         protocol = self._find_protocol(request)
         read = self._read(protocol, request.headers, await request.aread()) if protocol else None
         if protocol is None or read is None:
@@ -255,7 +255,7 @@ class AsyncMemoryTransport(_MemoryTransport, httpx.AsyncBaseTransport, httpx2.As
         return self._respond(response, stream, call.context, told=True)
 
     async def aclose(self) -> None:
-        """Store what is not stored yet, and close the HTTP client."""
+        """Store pending turns, and close the HTTP client."""
         await self.memory.aclose()
         await self._inner.aclose()
 
@@ -264,7 +264,7 @@ AnthropicClient = TypeVar("AnthropicClient", bound="anthropic.Anthropic | anthro
 OpenAIClient = TypeVar("OpenAIClient", bound="openai.OpenAI | openai.AsyncOpenAI")
 
 URL_VARIABLE, KEY_VARIABLE = "GRAPHMEM_URL", "GRAPHMEM_API_KEY"
-"""Environment variables with the address of the server and its key, as hooks read them."""
+"""Environment variables with the server's address and key, the same as for hooks."""
 
 _OPENAI = (ChatCompletionsProtocol(), ResponsesProtocol())
 _ANTHROPIC = (MessagesProtocol(),)
@@ -335,7 +335,7 @@ def memory_of(client: _AsynchronousClient) -> AsyncChatMemory: ...
 
 
 def memory_of(client: object) -> BlockingChatMemory | AsyncChatMemory:
-    """Return the memory of a wrapped client: `flush` waits for what it stores, `failures.count` counts what failed."""
+    """Return the memory of a wrapped client: `flush` waits for pending turns, `failures.count` has the failures."""
     transport = _transport_of(client)
     if transport is None:
         raise InvalidInput("The client has no memory: wrap it first.")
@@ -393,7 +393,7 @@ def _wrap(
 
 
 def _open_clients(kind: Any) -> tuple[Any, Any]:
-    """Return a client that asks once and in time, and one that is patient."""
+    """Return a client for contexts, with one attempt, and one for storing turns, which retries."""
     key = os.environ.get(KEY_VARIABLE)
     if not key:
         raise ConfigurationError(f"graphmem has no key: set {KEY_VARIABLE}, or give a client as `memory`.")
