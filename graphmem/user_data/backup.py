@@ -1,6 +1,6 @@
-"""Backup and restoration of a data folder: the embedded Neo4j, the SQLite job store and the key of receipts.
+"""Backup and restoration of a data folder: the embedded Neo4j, the SQLite job store and the receipt key.
 
-An archive that was cut off has no manifest, and is refused like one whose members differ from it.
+An archive that was cut off has no manifest, and is refused like one that differs from its manifest.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from graphmem.runtime.times import utc_now
 from graphmem.user_data.forget import RECEIPT_KEY_FILE
 
 MANIFEST = "manifest.json"
-"""Name of the member that lists the others."""
+"""Name of the member that lists all others."""
 
 FORMAT = 1
 """Version of the format."""
@@ -35,10 +35,10 @@ _CHUNK = 1024**2
 
 
 def write_archive(path: Path, files: Mapping[str, Path], about: Mapping[str, str]) -> int:
-    """Write files and folders under the given names, with what the archive is `about`; return its size in bytes.
+    """Write files and folders under the given names, with a description in `about`; return the archive's size in bytes.
 
-    Only the owner can read the archive, and it has its name once it is complete. Raises InvalidInput when the file
-    exists or cannot be written.
+    Only the owner can read the archive, and it gets its name once complete. Raises InvalidInput if the file exists or
+    cannot be written.
     """
     draft = path.with_name(f".{path.name}.part")
     try:
@@ -63,9 +63,9 @@ def write_archive(path: Path, files: Mapping[str, Path], about: Mapping[str, str
 
 
 def extract_archive(path: Path, folder: Path) -> dict[str, str]:
-    """Extract an archive into an empty folder and return what it is about.
+    """Extract an archive into an empty folder and return its description.
 
-    Raises InvalidInput for a file that is no complete archive of this format.
+    Raises InvalidInput if the file is not a complete archive of this format.
     """
     try:
         with tarfile.open(path, mode="r:") as archive:
@@ -127,7 +127,7 @@ def _extract_file(content: IO[bytes], target: Path) -> str:
 
 
 class _HashedReader(io.RawIOBase):
-    """Reads a file and computes the checksum of what was read."""
+    """Reads a file and computes the checksum of the bytes read."""
 
     def __init__(self, inner: IO[bytes]) -> None:
         super().__init__()
@@ -142,22 +142,22 @@ class _HashedReader(io.RawIOBase):
 
     @property
     def checksum(self) -> str:
-        """The SHA-256 of what was read."""
+        """The SHA-256 of the bytes read."""
         return self._digest.hexdigest()
 
 
 _PARTS = ("neo4j/data", "neo4j/password", SQLITE_FILE, RECEIPT_KEY_FILE)
-"""Files and whole folders of a data folder that a backup contains if they exist."""
+"""Files and whole folders of a data folder that a backup contains, if they exist."""
 
 _WITHOUT_DATABASE = ("neo4j/data", SQLITE_FILE)
-"""Files that a folder must not contain when a backup is restored into it."""
+"""Files that must not exist in a folder into which a backup is restored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup: its file, when it was made and by which version of graphmem.
+    """A backup: its file, its time and its graphmem version.
 
-    `has_jobs` is false when the job store is in Postgres.
+    `has_jobs` is false if the job store is in Postgres.
     """
 
     file: str
@@ -171,8 +171,8 @@ async def create_backup(settings: Settings, path: Path, version: str) -> Backup:
     """Write a backup of the data folder to a new file.
 
     Neo4j is stopped while its files are copied, and started again if it was running: requests get 503 meanwhile, and
-    jobs go on afterwards. Raises InvalidInput when the file exists, when there is nothing to back up, or when the disk
-    lacks the space.
+    jobs continue afterwards. Raises InvalidInput if the file exists, there is nothing to back up, or disk space is
+    insufficient.
     """
     folder = _data_folder(settings)
     _refuse_impossible_backup(folder, path)
@@ -190,9 +190,9 @@ async def create_backup(settings: Settings, path: Path, version: str) -> Backup:
 
 
 async def restore_backup(settings: Settings, path: Path) -> Backup:
-    """Put the data of a backup into a data folder that holds none.
+    """Restore a backup into a data folder without data.
 
-    Raises InvalidInput when the folder holds data, and when the file is not a complete backup.
+    Raises InvalidInput if the folder has data, or the file is not a complete backup.
     """
     folder = _data_folder(settings)
     async with paused_server(folder, settings.cache_dir):
@@ -217,7 +217,7 @@ def _data_folder(settings: Settings) -> Path:
 
 def _move_parts(source: Path, target: Path) -> list[str]:
     """Move the parts of a backup into place and return their names."""
-    # The database last: a folder without it can be restored into again.
+    # The database last: without it, the folder can be restored into again.
     found = [name for name in reversed(_PARTS) if (source / name).exists()]
     for name in found:
         (source / name).replace(target / name)

@@ -24,9 +24,9 @@ from graphmem.user_data.export_schema import (
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Who imports an export, and when: the key and what it speaks as, in a space also the member.
+    """The author and time of an import: the key, the kind of source it speaks as, and for a space the member.
 
-    `order` is that of the tenant; `members` are the name keys of the other members of the space.
+    `order` is the tenant's order of trust; `members` are the name keys of the space's other members.
     """
 
     key: str | None
@@ -37,22 +37,22 @@ class Importer:
     members: Set[str] = frozenset()
 
     def own_kind(self, stated: SourceKind) -> SourceKind:
-        """Return the source that a statement gets: an import where the caller may not claim the stated one."""
+        """Return the source of an imported statement: the stated one if the caller may claim it, else an import."""
         if stated != "operator" and self.order.permits(Effect.QUOTE_AS, self.kind, stated):
             return stated
         return "import" if self.order.permits(Effect.QUOTE_AS, self.kind, "import") else self.kind
 
 
 KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at")
-"""The properties of entries that say when something became known, or was known no longer."""
+"""Times of entries at which something became known or ceased to be."""
 
 
 @dataclass(slots=True)
 class ClaimedExport:
-    """The entries of an export with the importer as who wrote them; what they say stays.
+    """The entries of an export with the importer as their author; their content is unchanged.
 
-    What a member imports into a space is known since the import: its known times become the last microseconds before
-    that, in the order in which they were.
+    Data that a member imports into a space is known since the import: its known times become the last microseconds
+    before it, in the same order.
     """
 
     source: ExportSource
@@ -101,7 +101,7 @@ class ClaimedExport:
         return changes if importer.member is None else changes | {"speaker": importer.member}
 
     def _claim_entity(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """Leave to other members of a space their names, and who they are."""
+        """Remove the names of other members of a space, and the descriptions of these members."""
         members = self.importer.members
         is_member = name_key(stored["name"]) in members
         kept = [alias for alias in stored["aliases"] if not is_member and name_key(alias) not in members]

@@ -1,4 +1,4 @@
-"""Exporting a user: everything is read from the graph and written entry by entry."""
+"""Exporting a user: reading all data from the graph and writing it entry by entry."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from graphmem.user_data.models import ExportFormat, ExportView
 from graphmem.user_data.records import RECORD_SCHEMA_VERSION, RECORDS_FORMAT, record_from_fact
 
 BATCH_SIZE = 500
-"""Records read in one query. All records of a large user, with their vectors, would not fit into memory."""
+"""Records read per query. All records of a large user, with their vectors, would not fit into memory."""
 
 MAX_SECONDS = 900.0
-"""Seconds after which Neo4j ends the reading of a user, whose writes wait for it."""
+"""Seconds after which Neo4j stops reading a user, since the user's writes are waiting."""
 
 _UNEXPORTED_PROPERTIES = frozenset(
     {
@@ -67,7 +67,7 @@ _UNEXPORTED_PROPERTIES = frozenset(
     }
     | {*SHADOW_PROPERTIES, VECTOR_PROPERTY, NEXT_VECTOR_PROPERTY}
 )
-"""Properties that follow from the owner or from other properties, or that describe this database."""
+"""Properties that are derived from the owner or other properties, or describe this database."""
 
 
 class ExportStore:
@@ -78,9 +78,9 @@ class ExportStore:
 
     @asynccontextmanager
     async def open(self, owner: Owner) -> AsyncIterator[StoredUser]:
-        """Open a user for reading, under their lock: no write changes anything until they are closed.
+        """Open a user for reading, under their lock: no write changes anything until closed.
 
-        One transaction is not enough, since each query of it sees what others have committed meanwhile. Raises
+        A transaction alone is not enough, since each of its queries sees what others have committed meanwhile. Raises
         Unavailable while vectors of two models are stored in the same place.
         """
         vectors = await self._graph.vector_state()
@@ -96,7 +96,7 @@ class ExportStore:
 
 
 class StoredUser:
-    """The data of one user in the graph; `embedding` says which model the vectors are of."""
+    """The data of one user in the graph; `embedding` is the model of the vectors."""
 
     def __init__(self, transaction: StreamTransaction, owner: Owner, embedding: EmbeddingInfo) -> None:
         self.embedding = embedding
@@ -113,7 +113,7 @@ class StoredUser:
         return _exported("User", rows[0]["user"]) if rows else {}
 
     async def entries(self) -> AsyncIterator[ExportEntry]:
-        """Yield every entry as it is read, section by section in a stable order."""
+        """Yield every entry while reading, section by section in a stable order."""
         async for row in self._transaction.stream("export.stream_entities", group_id=self._group_id):
             yield ExportedEntity(
                 key=row["node"]["uuid"],
@@ -135,11 +135,11 @@ class StoredUser:
             yield link
 
     async def count_current_facts(self, now: datetime) -> int:
-        """Return the number of memories that are believed, and that hold at `now` or later."""
+        """Return the number of believed memories that are valid at `now` or later."""
         return int(await self._transaction.fetch_value("export.count_current_facts", group_id=self._group_id, now=now))
 
     async def current_facts(self, now: datetime) -> AsyncIterator[tuple[Fact, dict[str, EntityRef], list[str]]]:
-        """Yield the memories that are believed and that hold at `now` or later, the oldest first.
+        """Yield the believed memories that are valid at `now` or later, oldest first.
 
         Each comes with the entities it refers to, by id, and the ids of those that stand for the user.
         """
@@ -148,7 +148,7 @@ class StoredUser:
             yield fact_from_row(row), refs, [key for key, _, _, is_user in row["entities"] if is_user]
 
     async def _list_record_keys(self) -> dict[str, str]:
-        """Return the key of every record by its element id, in the order of the export."""
+        """Return the key of every record by element id, in export order."""
         rows = await self._transaction.run("export.list_record_keys", group_id=self._group_id)
         rows.sort(key=lambda row: (row["labels"], row["key"]))
         return {row["element_id"]: row["key"] for row in rows}
@@ -178,7 +178,7 @@ class StoredUser:
 
 
 def _exported(label: str, stored: Row) -> dict[str, Any]:
-    """Return the stored properties that are exported, by name, with the lists that are not stored: empty ones."""
+    """Return the exported properties by name, with empty lists added, which are not stored."""
     given = {name: value for name, value in stored.items() if name not in _UNEXPORTED_PROPERTIES and value is not None}
     return {**{name: [] for name in REQUIRED_LISTS[label]}, **given}
 
@@ -187,7 +187,7 @@ class ExportWriter:
     """Writes an export entry by entry, as JSON or as the equivalent YAML."""
 
     def __init__(self, format: ExportFormat, head: ExportHead) -> None:
-        """Write what precedes the entries."""
+        """Write everything before the entries."""
         self._json = format == "json"
         text = head.model_dump_json()[:-1] if self._json else to_yaml(head.model_dump(mode="json"))
         self._chunks = [text]
@@ -204,12 +204,12 @@ class ExportWriter:
         self._write(entry.model_dump_json() if self._json else to_yaml([entry.model_dump(mode="json")]))
 
     def end(self) -> None:
-        """Write what follows the last entry."""
+        """Write everything after the last entry."""
         self._end_section(before=None)
         self._write("}" if self._json else "")
 
     def drain(self, at_least: int = 0) -> bytes:
-        """Return the UTF-8 text written since the last call; nothing if it has fewer than `at_least` characters."""
+        """Return the UTF-8 text written since the last call; empty if it has fewer than `at_least` characters."""
         if self._size < at_least:
             return b""
         text = "".join(self._chunks)
@@ -226,7 +226,7 @@ class ExportWriter:
         self._current_section = section
 
     def _end_section(self, before: Section | None) -> None:
-        """End the current section, and write those up to `before` as empty lists."""
+        """End the current section, and write the ones up to `before` as empty lists."""
         if self._current_section and self._json:
             self._write("]")
         while self._remaining_sections:
@@ -244,7 +244,7 @@ def to_yaml(value: Any) -> str:
 
 
 class RecordsWriter:
-    """Writes the records of a user as JSON, or as the equivalent YAML, both indented for editing."""
+    """Writes a user's records as JSON, or as the equivalent YAML, indented for editing."""
 
     def __init__(self, format: ExportFormat, user_id: str) -> None:
         self._json = format == "json"
@@ -253,7 +253,7 @@ class RecordsWriter:
         self._head = json.dumps(head, ensure_ascii=False, indent=2)[:-2] if self._json else to_yaml(head)
 
     def start(self) -> str:
-        """Return what precedes the records."""
+        """Return the text before the records."""
         return f'{self._head},\n  "records": [' if self._json else f"{self._head}records:"
 
     def write(self, record: dict[str, Any]) -> str:
@@ -265,24 +265,24 @@ class RecordsWriter:
         return ("\n" if is_first else "") + to_yaml([record])
 
     def end(self) -> str:
-        """Return what follows the last record."""
+        """Return the text after the last record."""
         if self._json:
             return "]\n}\n" if self._is_empty else "\n  ]\n}\n"
         return " []\n" if self._is_empty else ""
 
 
 PART_BYTES = 64 * 1024
-"""Most bytes that are yielded at once."""
+"""Most bytes yielded at once."""
 
 MAX_MEMORY_BYTES = 1024 * 1024
-"""Bytes that wait in memory; more are written to disk."""
+"""Most bytes kept in memory; more are written to disk."""
 
 
 async def read_ahead(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the bytes of a generator, which runs to its end however slowly the caller takes them.
+    """Yield the bytes of a generator, which runs to its end however slowly the caller consumes them.
 
-    Raises what the generator raises after everything before it has been taken, and Unavailable when the temporary file
-    cannot be written.
+    Raises the generator's error after yielding everything before it, and Unavailable if the temporary file cannot be
+    written.
     """
     with tempfile.SpooledTemporaryFile(MAX_MEMORY_BYTES) as file:
         progressed = asyncio.Event()
@@ -319,7 +319,7 @@ async def read_ahead(chunks: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
 
 
 CHUNK_CHARS = 64 * 1024
-"""Characters after which a part of an export is yielded."""
+"""Characters per part of an export."""
 
 
 class ExportService:
@@ -332,10 +332,10 @@ class ExportService:
     async def stream(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
     ) -> AsyncGenerator[bytes]:
-        """Yield everything of a user as it is at one moment, history and vectors included, while it is read.
+        """Yield all data of a user as of one moment, including history and vectors, while reading.
 
-        The user's writes wait until all of it has been read, which takes as long for a slow caller as for a fast one.
-        Links do not count as progress: their number is not known before the end.
+        The user's writes wait until everything has been read, which does not depend on the caller's speed. Links do not
+        count as progress: their number is unknown until the end.
         """
         async with aclosing(read_ahead(self._read(owner, format, progress))) as parts:
             async for part in parts:
@@ -357,7 +357,7 @@ class ExportService:
     async def stream_records(
         self, owner: Owner, format: ExportFormat = "json", *, progress: ProgressCallback = ignore_progress
     ) -> AsyncGenerator[bytes]:
-        """Yield the current memories of a user as records, in the order in which they were first written.
+        """Yield a user's current memories as records, in the order of their first versions.
 
         The user's writes wait until all of them have been read.
         """
@@ -381,7 +381,7 @@ class ExportService:
             yield (text + writer.end()).encode()
 
     async def export(self, owner: Owner, format: ExportFormat = "json", view: ExportView = "full") -> bytes:
-        """Return everything of a user, history and vectors included, or their current memories as records."""
+        """Return all data of a user, including history and vectors, or their current memories as records."""
         chunks = self.stream_view(owner, format, view)
         return b"".join([chunk async for chunk in chunks])
 

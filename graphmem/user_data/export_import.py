@@ -1,7 +1,7 @@
-"""Importing exports: read twice, once to check all of it and once to write it, from a document, a file or a folder.
+"""Importing exports from a document, a file or a folder: one read checks everything, a second one writes it.
 
-A document is written in one transaction. A large file is written part by part; an import of it that was interrupted
-goes on where it ended when it is run again.
+A document is written in one transaction. A large file is written in parts; an interrupted import resumes when run
+again.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ from graphmem.user_data.outline import (
 )
 
 PART_ENTRIES = 1_000
-"""Entries of a part, which one transaction may write while the next part is read."""
+"""Entries per part, which one transaction writes while the next part is read."""
 
 USERS_AT_ONCE = 4
-"""Users of a folder that are imported at the same time: while Neo4j writes for some, others are read."""
+"""Users of a folder imported concurrently: while Neo4j writes for some, the files of others are read."""
 
 BATCH_SIZE = 1_000
-"""Ids looked up in one query."""
+"""Ids looked up per query."""
 
 OTHER_VALUE_REASON = "the user has another value, which stays"
 """Why a property of a user is not imported."""
@@ -86,13 +86,13 @@ LATER_VERSION_REASON = "the user has an earlier version of this memory, which st
 """Why a version is not imported."""
 
 Part = Sequence[ExportEntry]
-"""Entries of one section, with all versions of each memory that is among them."""
+"""Entries of one section, with all versions of each memory in it."""
 
 Item = TypeVar("Item")
 
 
 class ExportImporter:
-    """Imports exports of graphmem; what the user has already stays unchanged."""
+    """Imports graphmem exports; the user's existing data stays unchanged."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ExportImporter:
         max_entries: int,
         part_entries: int = PART_ENTRIES,
     ) -> None:
-        """`max_entries` limits a document, which is written in one transaction."""
+        """`max_entries` limits documents, which are written in one transaction."""
         self._graph = graph
         self._facts = facts
         self._entities = EntityStore(graph)
@@ -119,10 +119,10 @@ class ExportImporter:
         importer: Importer | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import an export in JSON or YAML completely or not at all: as it is, or with an `importer` as the source.
+        """Import an export in JSON or YAML, all or nothing: unchanged, or attributed to an `importer`.
 
-        Raises InvalidInput when an entry is not valid, a known time is in the future, or Neo4j refuses a value, and
-        Conflict when a value of a single-valued predicate would be valid together with one that the user has.
+        Raises InvalidInput if an entry is invalid, a known time is in the future, or Neo4j refuses a value, and
+        Conflict if a value of a single-valued predicate would be valid at the same time as one of the user's.
         """
         source, outline = await asyncio.to_thread(_read_document, owner, raw, importer)
         return await self._import_at_once(owner, source, outline, progress, is_claimed=importer is not None)
@@ -135,7 +135,7 @@ class ExportImporter:
         importer: Importer | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import the value of an export as `import_document` does."""
+        """Import a parsed export as `import_document` does."""
         source = _claimed(await asyncio.to_thread(read_export, document), importer)
         outline = await asyncio.to_thread(read_outline, owner, source)
         return await self._import_at_once(owner, source, outline, progress, is_claimed=importer is not None)
@@ -148,10 +148,10 @@ class ExportImporter:
         on_read: ProgressCallback = ignore_progress,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import an export in JSON, one of 64 MB or more in parts, after all of it was checked.
+        """Import a JSON export after checking all of it, in parts if it has 64 MB or more.
 
-        Of a large one, only ids and times are in memory, some kilobytes an entry at most. `on_read` gets the bytes that
-        were checked. Raises what `import_document` raises, before anything is written.
+        Only ids and times of a large export are kept in memory, at most some kilobytes per entry. `on_read` receives
+        the number of bytes checked. Raises the errors of `import_document` before anything is written.
         """
         if not await asyncio.to_thread(is_large, path):
             return await self.import_document(owner, await asyncio.to_thread(path.read_bytes), progress=progress)
@@ -172,9 +172,10 @@ class ExportImporter:
     async def import_folder(
         self, tenant: str, folder: Path, *, progress: ProgressCallback = ignore_progress
     ) -> FolderImport:
-        """Import every export of a folder, `*.json`, for the user whose export it is, several at once.
+        """Import every export of a folder, `*.json`, for its own user, several concurrently.
 
-        A file that cannot be imported is reported, and the others are. Raises InvalidInput for a folder without any.
+        A file that cannot be imported is reported without affecting the others. Raises InvalidInput for a folder
+        without exports.
         """
         paths = sorted(await asyncio.to_thread(lambda: list(folder.glob("*.json"))))
         if not paths:
@@ -208,7 +209,7 @@ class ExportImporter:
         return result
 
     async def _find_owner(self, tenant: str, path: Path) -> Owner:
-        """Return whose an export of a folder is: of a space by the name of its file, else of the user that it names."""
+        """Return the owner of an export in a folder: a space from the file's name, else the user in the export."""
         set_tenant(tenant)
         name = unquote(path.stem)
         if not name.startswith(SPACE_PREFIX):
@@ -287,7 +288,7 @@ class ExportImporter:
         return _result(plan, outline, kept, vectors_remade=embedding != outline.head.embedding)
 
     async def _find_embedding(self) -> EmbeddingInfo:
-        """Return which model the vectors of the graph are of."""
+        """Return the embedding model of the graph's vectors."""
         vectors = await self._graph.vector_state()
         assert vectors is not None, "a graph is prepared before it is used"
         return EmbeddingInfo.of(vectors)
@@ -308,10 +309,10 @@ class ExportImporter:
         own_vector: Vector | None,
         plan: ImportPlan,
     ) -> AsyncGenerator[Part]:
-        """Yield the entries that are new by a plan in parts, with vectors of the model `embedding`.
+        """Yield the new entries of a plan in parts, with vectors of the model `embedding`.
 
-        Each part is read, and embedded where that is needed, while its predecessor is written. With `own_vector`, the
-        user's own entity gets the id of the owner, whose vector it is.
+        Each part is read, and embedded if needed, while its predecessor is written. With `own_vector`, the user's own
+        entity gets the owner's id, whose vector it is.
         """
         old_id, new_id = source.head.user_id, owner.entity_name
 
@@ -345,7 +346,7 @@ class ExportImporter:
         return [_with_vector(entry, vectors[i]) if i in vectors else entry for i, entry in enumerate(part)]
 
     async def _plan(self, transaction: Transaction, owner: Owner, outline: ExportOutline, now: datetime) -> ImportPlan:
-        """Return what an export changes of a user who is locked; raise InvalidInput or Conflict if it cannot be."""
+        """Return an export's changes to a locked user; raise InvalidInput or Conflict if it cannot be imported."""
         refuse_problems("The import has known times in the future.", find_future_times(outline, now))
         existing = await load_existing(transaction, owner, outline)
         refuse_problems("The import does not fit what the user has.", find_misfits(outline, existing))
@@ -358,14 +359,14 @@ class ExportImporter:
         return plan
 
     async def _finish(self, write: _PlannedWrite, outline: ExportOutline, *, sets_user: bool = True) -> list[str]:
-        """Count the messages of the sessions again, and write what is of the user; return what the user has instead."""
+        """Update the sessions' message counts and the user's properties; return the properties with other values."""
         transaction, owner, plan = write.transaction, write.owner, write.plan
         sessions = [node.properties["session_id"] for node in outline.records if node.label == RecordLabel.SESSION]
         for part in _split_batches(sessions):
             await transaction.run("import.renew_sessions", group_id=owner.group_id, session_ids=part)
         entity = outline.self_entity
         if entity is not None and not plan.is_new_node(entity):
-            # The user's own entity was there before: it gets the names that it has in the export.
+            # The user's own entity existed before: add its names from the export.
             names = [entity.properties["name"], *entity.properties["aliases"]]
             own_id = plan.ids.get(entity.key, entity.key)
             await self._entities.add_aliases(transaction, owner, own_id, names, write.now)
@@ -384,8 +385,8 @@ def _claimed(source: ExportSource, importer: Importer | None) -> ExportSource:
 def _read_document(owner: Owner, raw: bytes, importer: Importer | None) -> tuple[ExportSource, ExportOutline]:
     """Return an export in JSON or YAML and its outline.
 
-    An export as graphmem writes it is read entry by entry. Any other is read as a whole, which takes sections in any
-    order, and says more about what is wrong.
+    An export in graphmem's own format is read entry by entry. Any other is read as a whole, which allows sections in
+    any order and gives more detailed errors.
     """
     if begins_as_export(raw):
         try:
@@ -398,7 +399,7 @@ def _read_document(owner: Owner, raw: bytes, importer: Importer | None) -> tuple
 
 
 def _embedded_text(entry: ExportEntry) -> str | None:
-    """Return the text of an entry that has a vector: a memory, an entity or a message."""
+    """Return the text that an entry's vector embeds: that of a memory, an entity or a message."""
     match entry:
         case ExportedVersion():
             return str(entry.properties["fact"])
@@ -418,7 +419,7 @@ def _with_vector(entry: ExportEntry, vector: list[float]) -> ExportEntry:
 
 
 def _split_parts(entries: Iterator[ExportEntry], size: int) -> Iterator[list[ExportEntry]]:
-    """Yield entries in parts of one section, each of about `size`, with all versions of a memory in one."""
+    """Yield entries in parts of one section, each of about `size`, without splitting a memory's versions."""
     part: list[ExportEntry] = []
     for entry in entries:
         if part and (entry.section != part[-1].section or (len(part) >= size and not _are_versions(part[-1], entry))):
@@ -439,7 +440,7 @@ def _are_versions(one: ExportEntry, other: ExportEntry) -> bool:
 
 
 async def load_existing(transaction: Transaction, owner: Owner, outline: ExportOutline) -> ExistingData:
-    """Return what a user has that an import must find: names, identities, memories, and ids in use."""
+    """Return the user's data relevant to an import: names, identities, memories, and ids in use."""
     group = {"group_id": owner.group_id}
     entities = await transaction.run("import.list_entity_names", **group)
     records = await transaction.run("import.list_records", **group)
@@ -475,7 +476,7 @@ async def load_existing(transaction: Transaction, owner: Owner, outline: ExportO
 
 
 async def _find_taken_ids(transaction: Transaction, owner: Owner, outline: ExportOutline) -> set[str]:
-    """Return the ids of the export that are in use, and those of their replacements that are."""
+    """Return the ids of the export that are in use, and their replacements that are in use."""
     facts = outline.facts
     ids = {node.uuid for node in outline.nodes if node.uuid} | {fact.uuid for fact in facts}
     memory_ids = {fact.memory_id for fact in facts}
@@ -500,9 +501,9 @@ async def _find_taken_ids(transaction: Transaction, owner: Owner, outline: Expor
 
 
 def _entity_ids_by_name(entities: Sequence[Row]) -> dict[str, str]:
-    """Return the ids of entities by name key, and by the alias keys that only one of them has, the user's own left out.
+    """Return entity ids by name key and by unambiguous alias key, except aliases of the user's own entity.
 
-    An alias may be the name of an entity that was merged into this one since an earlier import.
+    An alias may be the name of an entity merged into this one since an earlier import.
     """
     owners: dict[str, set[str]] = defaultdict(set)
     for row in entities:
@@ -514,9 +515,9 @@ def _entity_ids_by_name(entities: Sequence[Row]) -> dict[str, str]:
 
 
 class _PlannedWrite:
-    """Writes the new entries of an export in one transaction, at `now`, when the user was locked.
+    """Writes new entries of an export in one transaction, at `now`, the time at which the user was locked.
 
-    `latest` is the latest known time that it has written, not before `now`.
+    `latest` is the latest known time written, but at least `now`.
     """
 
     def __init__(self, transaction: Transaction, owner: Owner, plan: ImportPlan, now: datetime) -> None:
@@ -526,7 +527,7 @@ class _PlannedWrite:
         self.now = self.latest = now
 
     async def create(self, part: Part) -> None:
-        """Create new entries of one section, which later writes follow."""
+        """Create new entries of one section, before any later write."""
         if nodes := [entry for entry in part if isinstance(entry, ExportedNode)]:
             await self._create_nodes(nodes)
         if versions := [entry for entry in part if isinstance(entry, ExportedVersion)]:
@@ -537,9 +538,9 @@ class _PlannedWrite:
         await self.transaction.run("facts.set_last_write_time", group_id=self.owner.group_id, at=self.latest)
 
     async def _create_nodes(self, nodes: Sequence[ExportedNode]) -> None:
-        """Create nodes, which the plan knows by their element ids from then on.
+        """Create nodes, and add their element ids to the plan.
 
-        Messages come after the versions that rest on them, and list those that exist.
+        Messages follow the versions that rest on them, and list those that exist.
         """
         rows = [node_row(self.owner, node, self.plan.ids) for node in nodes]
         created = await self.transaction.run("import.create_nodes", group_id=self.owner.group_id, rows=rows)
@@ -550,7 +551,7 @@ class _PlannedWrite:
             await self.transaction.run("import.renew_entity_edges", ids=ids)
 
     async def _create_versions(self, versions: Sequence[ExportedVersion]) -> None:
-        """Create versions, with the references of their memories."""
+        """Create versions, with their memories' references."""
         rows = [version_row(self.owner, version, self.plan.ids, self.now) for version in versions]
         await self.transaction.run("import.create_versions", group_id=self.owner.group_id, rows=rows)
         if referring := deduplicate(row["properties"]["memory_id"] for row in rows if mentions_others(row)):
@@ -562,7 +563,7 @@ class _PlannedWrite:
 
 @contextmanager
 def _translate_refusals() -> Iterator[None]:
-    """Raise Conflict or InvalidInput for what Neo4j refuses to store."""
+    """Raise Conflict or InvalidInput for data that Neo4j refuses to store."""
     try:
         yield
     except ConstraintError as error:
@@ -572,7 +573,7 @@ def _translate_refusals() -> Iterator[None]:
 
 
 def _result(plan: ImportPlan, outline: ExportOutline, kept: Sequence[str], *, vectors_remade: bool) -> ImportResult:
-    """Return what an import did; `kept` are properties of the user that have other values than in the export."""
+    """Return the result of an import; `kept` are user properties whose values differ from the export."""
     nodes = outline.nodes
     kinds = Counter(node.label for node in nodes)
     new = Counter(node.label for node in nodes if plan.is_new_node(node))

@@ -1,8 +1,8 @@
-"""The properties that an export has of every label: the type of each, and which are ids.
+"""The exported properties of every label: their types, and which ones are ids.
 
-The types come from the models that the nodes and edges are written from or read into; the table adds what no model has,
-and narrows what an import may bring. Properties that describe this database rather than the user (`group_id`, `tenant`,
-`user_id`, `life`, `write_version`, `pending_job` and its store, the shadow bounds) are not in it. Pure.
+The types come from the models that nodes and edges are written from or read into; the table adds properties without a
+model, and narrows the values that an import accepts. It omits properties that describe this database rather than the
+user (`group_id`, `tenant`, `user_id`, `life`, `write_version`, `pending_job` and its store, the shadow bounds). Pure.
 """
 
 from __future__ import annotations
@@ -63,10 +63,10 @@ TIME_MARKER = "$time"
 """The key of an object that represents a time."""
 
 MAX_COUNT = 2**31 - 1
-"""Upper bound of counters: adding to one stays within 64 bits."""
+"""Upper bound of counters, so that increments stay within 64 bits."""
 
 MAX_UTC_OFFSET_MINUTES = 24 * 60
-"""Upper bound of a speaker's distance from UTC, in minutes."""
+"""Upper bound of a speaker's UTC offset, in minutes."""
 
 
 def _unwrap_time(value: object) -> object:
@@ -113,7 +113,7 @@ Score = Annotated[int, Field(ge=1, le=5)]
 
 
 def _json_text(content: Any) -> Any:
-    """Return the type of a text that is JSON of the type `content`."""
+    """Return the type of a text with JSON of the type `content`."""
     adapter: TypeAdapter[Any] = TypeAdapter(content)
 
     def check(text: str) -> str:
@@ -139,11 +139,11 @@ _EXPORTED_AS: Mapping[Any, Any] = {
     float: FiniteNumber,
     dict[str, Any]: JsonObject,
 }
-"""The type that a value has in an export, by its type in a model; types that are not listed stay as they are."""
+"""The type of a value in an export, by its type in a model; other types stay unchanged."""
 
 
 def _to_exported(kind: Any) -> Any:
-    """Return the type that the value of a field has in an export; an optional one may be absent there."""
+    """Return the type of a field's value in an export; optional values may be absent."""
     if get_origin(kind) in (Union, UnionType):
         [given] = [option for option in get_args(kind) if option is not NoneType]
         return _to_exported(given) | None
@@ -159,7 +159,7 @@ def _to_exported(kind: Any) -> Any:
 
 
 def _fields(model: type[BaseModel], names: str) -> dict[str, Any]:
-    """Return the types of fields of a model as an export has them; those with a default may be absent."""
+    """Return the export types of a model's fields; fields with a default may be absent."""
     types = {name: _to_exported(model.model_fields[name].annotation) for name in names.split()}
     return {name: kind if model.model_fields[name].is_required() else kind | None for name, kind in types.items()}
 
@@ -188,7 +188,7 @@ FACT_MARKS: Mapping[str, Any] = {
     "decayed_at": _described(MarkedTime | None, "When its importance was last lowered."),
     "reviewed_at": _described(MarkedTime | None, "When it was last queued for consolidation again."),
 }
-"""Properties of maintenance and consolidation, for which a fact has no fields."""
+"""Properties set by maintenance and consolidation that are not fields of a fact."""
 
 _SOURCES_OF_1_0: Mapping[object, str] = {
     "api": "user",
@@ -196,7 +196,7 @@ _SOURCES_OF_1_0: Mapping[object, str] = {
     "summary": "consolidation",
     **dict.fromkeys(("records", "graphmem", "graphiti", "mem0", "chat"), "import"),
 }
-"""The kinds of sources by the words that exports of schema version 1.0 have for them."""
+"""The kinds of sources by their names in exports of schema version 1.0."""
 
 
 def _to_source_kind(value: object) -> object:
@@ -383,7 +383,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
     },
     "Link": {"uuid": Id | None, "created_at": MarkedTime | None},
 }
-"""By label, the type of every property; one that may be None may be absent. `Fact` and `Link` are relationships."""
+"""By label, the type of every property; those that may be None may be absent. `Fact` and `Link` are relationships."""
 
 ID_PROPERTIES: Mapping[str, tuple[str, ...]] = {
     "Entity": ("uuid",),
@@ -396,7 +396,7 @@ ID_PROPERTIES: Mapping[str, tuple[str, ...]] = {
     RecordLabel.CONTEXT_USE: ("uuid", "memory_ids"),
     RecordLabel.INTEREST_CANDIDATE: ("uuid",),
 }  # fmt: skip
-"""By label, the properties whose values are ids that an import may replace."""
+"""By label, the properties with ids that an import may replace."""
 
 IDENTITY_PROPERTIES: Mapping[RecordLabel, tuple[str, ...]] = {
     RecordLabel.ARCHIVED_EPISODE: ("message_id",),
@@ -410,14 +410,14 @@ IDENTITY_PROPERTIES: Mapping[RecordLabel, tuple[str, ...]] = {
     RecordLabel.SESSION: ("session_id",),
     RecordLabel.SESSION_ARCHIVE: ("uuid",),
 }
-"""Properties that are unique among the records of one user with a label."""
+"""Properties that are unique among a user's records with a label."""
 
 Identity = tuple[str, ...]
-"""What identifies a record among those of its user: its kind and the values of the properties that are unique."""
+"""The identity of a record among its user's: its kind and the values of the unique properties."""
 
 
 def record_identity(label: RecordLabel, properties: Mapping[str, Any]) -> Identity:
-    """Return the identity of a record; a message keeps its identity when it is archived."""
+    """Return the identity of a record; an archived message keeps its identity."""
     kind = RecordLabel.EPISODIC if label is RecordLabel.ARCHIVED_EPISODE else label
     return (kind.value, *(str(properties[name]) for name in IDENTITY_PROPERTIES[label]))
 
@@ -433,17 +433,17 @@ REQUIRED_LISTS: Mapping[str, tuple[str, ...]] = {
     label: tuple(name for name, kind in types.items() if not _may_be_absent(kind) and list in (get_origin(kind), kind))
     for label, types in PROPERTIES.items()
 }
-"""By label, the lists that an export always has; an empty one is not stored."""
+"""By label, the lists that an export always has, although empty ones are not stored."""
 
 
 def replace_id_properties(label: str, properties: Mapping[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
-    """Return the properties of an element with the ids that `ids` maps replaced."""
+    """Return an element's properties with ids replaced according to `ids`."""
     replaced = {name: replace_ids(properties[name], ids) for name in ID_PROPERTIES.get(label, ()) if name in properties}
     return {**properties, **replaced}
 
 
 def replace_ids(value: Any, ids: Mapping[str, str]) -> Any:
-    """Return the value of a property, an id, several or None, with the ids that `ids` maps replaced."""
+    """Return a property value (an id, several, or None) with ids replaced according to `ids`."""
     if isinstance(value, str):
         return ids.get(value, value)
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Reading an export in JSON of any size: one entry after the other, never the whole of it."""
+"""Reading a JSON export of any size entry by entry, without loading all of it."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from graphmem.user_data.export_schema import (
 from graphmem.user_data.foreign import to_invalid_input
 
 CHUNK_BYTES = 1 << 20
-"""Bytes that are read from the file at once."""
+"""Bytes read from the file at once."""
 
 MAX_ENTRY_BYTES = 64 << 20
-"""Bytes of the longest entry: what is longer is no entry, but a file that is not JSON."""
+"""Most bytes of an entry; anything longer means that the file is not JSON."""
 
 LARGE_BYTES = 64_000_000
-"""Bytes from which on an export is imported in parts: some six thousand memories with their vectors."""
+"""Size in bytes from which an export is imported in parts: some six thousand memories with their vectors."""
 
 _BEGINNING = re.compile(rb'\s*\{\s*"format"\s*:\s*"graphmem-export"')
 
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]]|"', re.DOTALL)
-"""A text, a bracket, or the beginning of a text whose end has not been read yet."""
+"""A text, a bracket, or the beginning of a text that has not been read completely."""
 
 _SPACE = b" \t\r\n"
 _OPENING, _CLOSING = frozenset(b"{["), frozenset(b"}]")
@@ -43,23 +43,23 @@ _SCALAR_END = re.compile(rb"[,}\]\s]")
 
 
 class ExportSource(Protocol):
-    """What yields the entries of an export, section by section, and may do so several times."""
+    """A source of an export's entries, section by section, which can be iterated several times."""
 
     @property
     def head(self) -> ExportHead:
         """The header."""
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:
-        """Yield every entry with its place in its section; raise InvalidInput for one that is not valid."""
+        """Yield every entry with its place in its section; raise InvalidInput for an invalid one."""
 
 
 def begins_as_export(raw: bytes) -> bool:
-    """Return whether a text begins as an export in JSON does."""
+    """Return whether a text begins like a JSON export."""
     return _BEGINNING.match(raw) is not None
 
 
 def is_export_file(path: Path) -> bool:
-    """Return whether a file begins as an export in JSON does."""
+    """Return whether a file begins like a JSON export."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -72,7 +72,7 @@ def is_large(path: Path) -> bool:
 
 
 def read_export(document: Any) -> UserExport:
-    """Return a value of any schema version as an export; raise InvalidInput that names the entries at fault."""
+    """Return a value of any schema version as an export; raise InvalidInput naming the invalid entries."""
     try:
         return UserExport.model_validate(upcast_export(document))
     except ValidationError as error:
@@ -80,7 +80,7 @@ def read_export(document: Any) -> UserExport:
 
 
 class _FileBuffer:
-    """The bytes of a file that have been read and not been used."""
+    """The bytes read from a file but not consumed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -88,7 +88,7 @@ class _FileBuffer:
         self._at = 0
 
     def peek(self) -> bytes:
-        """Return the next byte that is no space; raise ValueError at the end of the file."""
+        """Return the next byte that is not white space; raise ValueError at the end of the file."""
         while True:
             while self._at < len(self._buffer):
                 if (byte := self._buffer[self._at]) not in _SPACE:
@@ -97,13 +97,13 @@ class _FileBuffer:
             self._read_more()
 
     def take(self, expected: bytes) -> None:
-        """Read one byte that is no space; raise ValueError for another one than expected."""
+        """Consume one byte after white space; raise ValueError if it is not the expected one."""
         if self.peek() != expected:
             raise ValueError
         self._at += 1
 
     def take_end(self) -> None:
-        """Raise ValueError unless nothing but space follows."""
+        """Raise ValueError unless only white space follows."""
         try:
             self.peek()
         except ValueError:
@@ -131,7 +131,7 @@ class _FileBuffer:
         return found.start() if found else None
 
     def _find_end_of_brackets(self) -> int | None:
-        """Return where the value ends that begins here, or None when not all of it has been read."""
+        """Return the end of the value that begins here; None if it has not been read completely."""
         depth, at = 0, self._at
         while token := _TOKEN.search(self._buffer, at):
             at = token.end()
@@ -149,7 +149,7 @@ class _FileBuffer:
         return None
 
     def _find_end_of_numbers(self, start: int) -> int | None:
-        """Return where a list ends that has neither texts nor lists: vectors are most of an export."""
+        """Return the end of a list without texts and lists, for speed: vectors are most of an export."""
         end = self._buffer.find(b"]", start)
         if end < 0 or any(self._buffer.find(mark, start, end) >= 0 for mark in (b'"', b"[", b"{")):
             return None
@@ -163,12 +163,12 @@ class _FileBuffer:
 
 
 class ExportReader:
-    """An export in JSON, as `graphmem export` writes it; each iteration reads it from the start."""
+    """A JSON export as written by `graphmem export`; each iteration reads it from the start."""
 
     def __init__(self, source: Path | bytes) -> None:
-        """Read what precedes the entries; raise InvalidInput for another document, or one of an unknown version.
+        """Read everything before the entries; raise InvalidInput for another document or an unknown version.
 
-        `bytes_read` is how far the latest iteration has come.
+        `bytes_read` is the progress of the latest iteration.
         """
         self._source = source
         self._name = "The document" if isinstance(source, bytes) else str(source)
@@ -186,13 +186,14 @@ class ExportReader:
 
     @property
     def size(self) -> int:
-        """The number of bytes of the whole."""
+        """The total number of bytes."""
         return len(self._source) if isinstance(self._source, bytes) else self._source.stat().st_size
 
     def entries(self) -> Iterator[tuple[int, ExportEntry]]:
-        """Yield every entry with its place in its section; raise InvalidInput for one that is not valid.
+        """Yield every entry with its place in its section; raise InvalidInput for an invalid one.
 
-        The sections are in the order of `EXPORT_SECTIONS`: what an entry names in another section, is known before it.
+        The sections are in the order of `EXPORT_SECTIONS`, so that entries precede references to them from other
+        sections.
         """
         section, index, remaining = "", 0, list(EXPORT_SECTIONS)
         for name, value in self._members(until_entries=False):
@@ -209,7 +210,7 @@ class ExportReader:
                 raise to_invalid_input(error, (section, index), "an export") from None
 
     def _members(self, *, until_entries: bool) -> Iterator[tuple[Any, bytes]]:
-        """Yield what precedes the first entry by name, or else each entry with the name of its section."""
+        """Yield the members before the first entry by name, or else each entry with the name of its section."""
         try:
             with self._open() as file:
                 for member in _read_members(_FileBuffer(file), until_entries=until_entries):

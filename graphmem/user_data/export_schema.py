@@ -1,4 +1,4 @@
-"""The form of an export: its entries, its sections, its JSON Schema and earlier schema versions."""
+"""The format of an export: its entries, sections, JSON Schema and earlier schema versions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from graphmem.user_data.export_properties import (
 
 
 class _PropertiesOf:
-    """Marks a dictionary as the properties of a label, by name: closed, without conversions between types."""
+    """Marks a dictionary as the properties of a label, by name: no others, and no type conversions."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -56,7 +56,7 @@ class _PropertiesOf:
 Section = Literal["entities", "memories", "records", "links"]
 
 EXPORT_SECTIONS: tuple[Section, ...] = ("entities", "memories", "records", "links")
-"""The lists of an export, in the order in which they are written."""
+"""The lists of an export, in the order of writing."""
 
 
 class ExportModel(BaseModel):
@@ -76,19 +76,19 @@ class ExportedNode(ExportModel):
 
     @property
     def label(self) -> str:
-        """The label by which its properties are looked up."""
+        """The label that determines the node's properties."""
         return "Entity" if self.section == "entities" else self.labels[0]
 
     @property
     def uuid(self) -> str | None:
-        """The id under which other elements refer to the node; None for one that none refers to."""
+        """The id by which other elements refer to the node; None if none do."""
         return self.properties.get("uuid")
 
     def to_graph(self, ids: Mapping[str, str]) -> dict[str, Any]:
-        """Return the properties as the graph stores them, with the ids that `ids` maps replaced.
+        """Return the properties as the graph stores them, with ids replaced according to `ids`.
 
-        Enumerations become text, and empty lists are left out. So are the memories that mention an entity, which are
-        relationships there.
+        Enumerations become text, and empty lists are left out. So are the memories that mention an entity, which the
+        graph stores as relationships.
         """
         replaced = replace_id_properties(self.label, self.properties, ids)
         return {name: _to_stored(name, value) for name, value in replaced.items() if name != "mentioned_in"}
@@ -125,12 +125,12 @@ class ExportedRecord(ExportedNode):
 
     @property
     def identity(self) -> Identity:
-        """Its identity among the records of its user."""
+        """The record's identity among its user's."""
         return record_identity(RecordLabel(self.labels[0]), self.properties)
 
     @property
     def is_message(self) -> bool:
-        """Whether it is a message, in full or archived."""
+        """Whether the record is a message, in full or archived."""
         return self.labels[0] in (RecordLabel.EPISODIC, RecordLabel.ARCHIVED_EPISODE)
 
 
@@ -177,7 +177,7 @@ _RECORDS: Mapping[RecordLabel, str] = {
     RecordLabel.SESSION: "A session.",
     RecordLabel.SESSION_ARCHIVE: "The summary that replaced the first messages of a session.",
 }
-"""The kind of a record, by its label."""
+"""The description of a record, by its label."""
 
 
 def _record_model(label: RecordLabel) -> type[ExportedRecord]:
@@ -192,7 +192,7 @@ def _record_model(label: RecordLabel) -> type[ExportedRecord]:
 
 
 def _record_label(value: object) -> str | None:
-    """Return the one label of a record; None when it has another number of labels, or one that no record has."""
+    """Return the single label of a record; None for several labels, none, or an unknown one."""
     labels = value.get("labels") if isinstance(value, dict) else getattr(value, "labels", None)
     if isinstance(labels, list) and len(labels) == 1 and isinstance(labels[0], str) and labels[0] in set(RecordLabel):
         return labels[0]
@@ -228,12 +228,12 @@ class EmbeddingInfo(ExportModel):
 
     @classmethod
     def of(cls, vectors: VectorState) -> Self:
-        """Return the model that a graph in this state is searched with."""
+        """Return the model used for search in a graph with these vectors."""
         return cls(model=vectors.searched_model.name, dimension=vectors.searched_model.dimension)
 
 
 EXPORT_SCHEMA_VERSION: Final = "1.1"
-"""Version of the form of exports; it changes with every change by which earlier releases cannot read them."""
+"""Version of the export format; it changes whenever earlier releases cannot read new exports."""
 
 
 class ExportHead(ExportModel):
@@ -266,18 +266,18 @@ class UserExport(ExportHead):
 
 
 def _accept(export: dict[str, Any]) -> dict[str, Any]:
-    """Return an export unchanged: the next version only adds properties that may be absent."""
+    """Return an export unchanged: the next version only adds optional properties."""
     return export
 
 
 _STEPS: Mapping[str, tuple[str, Callable[[dict[str, Any]], dict[str, Any]]]] = {"1.0": ("1.1", _accept)}
-"""By schema version: the next one, and the step that leads to it."""
+"""By schema version: the next version, and the function that converts to it."""
 
 
 def upcast_export(document: Any) -> Any:
-    """Return an export in the form of the current schema version; other documents are returned unchanged.
+    """Return an export converted to the current schema version; return other documents unchanged.
 
-    Raises InvalidInput for a schema version that this release does not know.
+    Raises InvalidInput for a schema version unknown to this release.
     """
     if not isinstance(document, dict):
         return document
@@ -310,7 +310,7 @@ def export_json_schema() -> dict[str, Any]:
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a property that an export leaves out where it is absent."""
+    """Return the schema of a property that an export omits instead of writing null."""
     if "anyOf" not in schema:
         return schema
     given: dict[str, Any] = next(option for option in schema["anyOf"] if option != {"type": "null"})

@@ -1,4 +1,4 @@
-"""Documents of other systems: reading them as JSON, JSONL or YAML, detecting their format, chat logs and mem0. Pure.
+"""Documents of other systems: parsing JSON, JSONL or YAML, detecting the format, reading chat logs and mem0. Pure.
 
 A chat log is a list or JSONL of `{role, content}`, `{"messages": […]}`, or a list of the latter, one per conversation.
 """
@@ -45,9 +45,9 @@ from graphmem.user_data.models import (
 
 
 def parse_document(raw: bytes, source_format: ImportFormat = ImportFormat.AUTO) -> tuple[ImportFormat, Any]:
-    """Return the format of a document and its value; raise InvalidInput when it cannot be read.
+    """Return the format of a document and its value; raise InvalidInput if it cannot be read.
 
-    Entries are not checked: each is, by itself, when it is read as one of its format.
+    Entries are not checked here, but one by one when parsed in their format.
     """
     document = _parse_text(raw)
     return (detect_format(document) if source_format is ImportFormat.AUTO else source_format), document
@@ -56,7 +56,7 @@ def parse_document(raw: bytes, source_format: ImportFormat = ImportFormat.AUTO) 
 def parse_structured_text(raw: bytes) -> Any:
     """Return the value of JSON, JSONL (as a list) or YAML.
 
-    Raises InvalidInput for any other text, and for values that JSON does not have or that cannot be stored.
+    Raises InvalidInput for any other text, and for values that are not JSON types or cannot be stored.
     """
     value = _parse_text(raw)
     if isinstance(value, list) and (lines := [item for item in value if isinstance(item, UnreadableLine)]):
@@ -71,7 +71,7 @@ def parse_structured_text(raw: bytes) -> Any:
 
 
 def detect_format(document: Any) -> ImportFormat:
-    """Return the format of a document by its structure; raise InvalidInput when no format matches."""
+    """Return the format of a document by its structure; raise InvalidInput if none matches."""
     if isinstance(document, dict):
         if document.get("format") == "graphmem-export":
             return ImportFormat.GRAPHMEM
@@ -103,13 +103,13 @@ def detect_format(document: Any) -> ImportFormat:
 
 
 def to_invalid_input(error: ValidationError, path: Sequence[str | int], what: str) -> InvalidInput:
-    """Return a validation error as InvalidInput; its message does not quote values."""
+    """Return a validation error as InvalidInput, without quoting values."""
     detail = f"The import does not have the form of {what}."
     return invalid_input_from(error, detail, path=path, max_errors=MAX_REPORTED_ERRORS)
 
 
 def _parse_text(raw: bytes) -> Any:
-    """Return the value of a text; bytes that are not UTF-8 become lone surrogates, which no entry may contain."""
+    """Return the value of a text; bytes that are not UTF-8 become lone surrogates, which entries must not contain."""
     text = raw.decode("utf-8-sig", "surrogateescape")
     if not text.lstrip().startswith(("{", "[")):
         return parse_yaml(text)
@@ -122,12 +122,12 @@ def _parse_text(raw: bytes) -> Any:
             return lines
         problem = {"loc": [], "msg": f"is not valid JSON at line {error.lineno}, column {error.colno}"}
         raise InvalidInput(f"The import is not JSON: see line {error.lineno}.", errors=[problem]) from error
-    except ValueError as error:  # an integer of more digits than Python reads
+    except ValueError as error:  # an integer with more digits than Python reads
         raise InvalidInput("The import is neither JSON nor JSONL nor YAML.") from error
 
 
 def _parse_lines(text: str) -> list[Any]:
-    """Return the values of the lines of JSONL; nothing for another text, whose lines are not objects."""
+    """Return the values of JSONL lines; empty for other texts, whose lines are not objects."""
     values = [_parse_line(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     objects = [isinstance(value, dict) for value in values]
     is_jsonl = len(values) > 1 and (objects[0] or 2 * sum(objects) > len(objects))
@@ -148,7 +148,7 @@ _JSON_TYPES = ("null", "bool", "int", "float", "str", "seq", "map")
 def parse_yaml(text: str) -> Any:
     """Return the value of YAML.
 
-    Raises InvalidInput for what is not YAML, and for aliases and deep nesting, which make a small text expensive.
+    Raises InvalidInput for invalid YAML, and for aliases and deep nesting, which make small texts expensive.
     """
     loader = _json_types_loader()
     depth = 0
@@ -163,7 +163,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _json_types_loader() -> type[yaml.SafeLoader]:
-    """Return a loader of JSON types: it reads a time as text and refuses tags such as `!!binary` and `!!set`."""
+    """Return a loader of JSON types, which reads times as text and refuses tags such as `!!binary` and `!!set`."""
     base: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     known = {None, *(_TAG_PREFIX + name for name in _JSON_TYPES)}
     return type(
@@ -183,10 +183,10 @@ _DATETIME: TypeAdapter[datetime] = TypeAdapter(datetime)
 
 
 def parse_time(value: object, *, days: int = 0) -> object:
-    """Return a time of another system as one with an offset; return what is none unchanged, to be refused.
+    """Return another system's time as one with an offset; return other values unchanged, to be refused.
 
-    A number counts seconds, milliseconds, microseconds or nanoseconds since 1970. A date means its first moment in UTC
-    and `days` more, and a time without an offset is in UTC. A number may be written as text, from nine digits on.
+    Numbers count seconds, milliseconds, microseconds or nanoseconds since 1970. A date means its first moment in UTC
+    plus `days`; a time without an offset is in UTC. Numbers of nine or more digits may be written as text.
     """
     try:
         moment = read_timestamp(value)
@@ -199,7 +199,7 @@ def _from_text(text: str, days: int) -> datetime:
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        if text.isdigit():  # a year, which would be read as seconds
+        if text.isdigit():  # a year, otherwise read as seconds
             raise
         moment = _DATETIME.validate_python(text)
         return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
@@ -207,13 +207,13 @@ def _from_text(text: str, days: int) -> datetime:
 
 
 ImportedTime = Annotated[Instant, BeforeValidator(parse_time)]
-"""A time in UTC, read as `parse_time` reads it."""
+"""A time in UTC, read by `parse_time`."""
 
 ImportedEnd = Annotated[Instant, BeforeValidator(lambda value: parse_time(value, days=1))]
-"""A time in UTC as `ImportedTime`, but a date is included: it means its end."""
+"""A time in UTC like `ImportedTime`, except that a date means its end, so that it is included."""
 
 ImportedLocalTime = Annotated[ZonedDatetime, BeforeValidator(parse_time)]
-"""A time with its offset, read as `parse_time` reads it."""
+"""A time with its offset, read by `parse_time`."""
 
 
 NO_PLACE = "graphmem has no place for it"
@@ -221,7 +221,7 @@ NO_PLACE = "graphmem has no place for it"
 
 
 class _ChatMessage(BaseModel):
-    """A message; what else it says becomes metadata."""
+    """A message; unknown members become metadata."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -244,12 +244,12 @@ class _ChatConversation(BaseModel):
 
 
 _FIELDS_OF_MESSAGES = MessageIn.model_fields.keys() - _ChatMessage.model_fields.keys()
-"""Fields that a message of graphmem has beside those of any chat log."""
+"""Fields of a graphmem message that chat logs in general lack."""
 
 
 @dataclass(slots=True)
 class ParsedChatLog(ParsedEntries):
-    """The messages of a chat log in batches of one session each, and what was rejected."""
+    """The messages of a chat log in batches of one session each, and the rejected entries."""
 
     batches: list[MessagesIn] = field(default_factory=list)
 
@@ -257,7 +257,7 @@ class ParsedChatLog(ParsedEntries):
 def parse_chat_log(document: Any) -> ParsedChatLog:
     """Return the conversations of a chat log; raise InvalidInput for another format.
 
-    Missing ids of sessions and messages are derived from the content, so that a second import finds the same ones.
+    Missing session and message ids are derived from the content, so that importing again finds the same ones.
     """
     parsed = ParsedChatLog("a chat log")
     for path, conversation in _split_conversations(document, parsed):
@@ -280,7 +280,7 @@ def parse_chat_log(document: Any) -> ParsedChatLog:
 def derive_message_id(session: str, message: dict[str, Any], seen_contents: Counter[str]) -> str:
     """Return an id derived from a message.
 
-    `seen_contents` counts the equal messages of a session, which get different ids.
+    `seen_contents` counts equal messages of a session, so that they get different ids.
     """
     content = json.dumps([session, message], sort_keys=True, ensure_ascii=False)
     seen_contents[content] += 1
@@ -308,7 +308,7 @@ def _split_conversations(document: Any, parsed: ParsedChatLog) -> Iterator[tuple
 def _parse_messages(
     conversation: _ChatConversation, path: DocumentPath, session: str, parsed: ParsedChatLog
 ) -> Iterator[tuple[str, MessageIn]]:
-    """Yield messages with the ids of their sessions."""
+    """Yield messages with their session ids."""
     seen_contents: Counter[str] = Counter()
     for index, raw in enumerate(conversation.messages):
         at = (*path, index)
@@ -346,7 +346,7 @@ def _to_message_fields(turn: _ChatMessage, text: str) -> dict[str, Any]:
 
 
 def _identifying(turn: _ChatMessage, message: dict[str, Any]) -> dict[str, Any]:
-    """Return what the id of a message without one is derived from."""
+    """Return the content from which a missing message id is derived."""
     moment = message["timestamp"]
     known = {name: message[name] for name in ("role", "content", "name")}
     known["timestamp"] = moment.isoformat() if moment else None
@@ -354,7 +354,7 @@ def _identifying(turn: _ChatMessage, message: dict[str, Any]) -> dict[str, Any]:
 
 
 def _join_text_parts(content: str | list[dict[str, Any]] | None) -> str:
-    """Return the text of a message; content may be a list of parts, of which only some have text."""
+    """Return the text of a message; its content may be a list of parts, some without text."""
     if isinstance(content, str):
         return content
     texts = [part.get("text") for part in content or []]
@@ -366,7 +366,7 @@ def _derive_session_id(messages: list[Any]) -> str:
     readable = [message for message in messages if not isinstance(message, UnreadableLine)]
     try:
         serialized = json.dumps(readable, sort_keys=True, ensure_ascii=False)
-    except (TypeError, ValueError):  # YAML has keys of other types, and longer numbers
+    except (TypeError, ValueError):  # YAML has keys of other types, and longer integers
         serialized = repr(readable)
     return "import-" + hashlib.sha256(serialized.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
@@ -374,11 +374,11 @@ def _derive_session_id(messages: list[Any]) -> str:
 _NON_TAG_CHARS = re.compile(r"[^\w:./-]+")
 
 _COMPUTED_BY_MEM0 = frozenset({"hash", "score"})
-"""Values that mem0 computes from the text of a memory, or for a search."""
+"""Values that mem0 computes from a memory's text or for a search."""
 
 
 class _Mem0Memory(BaseModel):
-    """A memory; what else it says becomes metadata."""
+    """A memory; unknown members become metadata."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -401,7 +401,7 @@ class _Mem0Page(BaseModel):
 def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
     """Return the memories of a mem0 export for one user; raise InvalidInput for another format.
 
-    If the export has several users, the memories of the others are rejected.
+    If the export has several users, memories of other users are rejected.
     """
     path: DocumentPath = () if isinstance(document, list) else ("results",)
     try:
@@ -428,7 +428,7 @@ def parse_mem0(document: Any, user_id: str) -> ParsedStatements:
 
 
 def _reject_rest_of_page(page: dict[str, Any], statements: ParsedStatements) -> None:
-    """List what a page of an export says beside its memories, and that it is not the last one."""
+    """Report the members of a page besides its memories, and that more pages follow."""
     relations = page.get("relations")
     for index, _ in enumerate(relations if isinstance(relations, list) else []):
         statements.reject(("relations", index), None, "a relation has neither a sentence nor a time")

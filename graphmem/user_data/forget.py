@@ -1,4 +1,4 @@
-"""Erasing a user, and erasing one memory, from every place that stores their data, with a signed receipt."""
+"""Erasing a user or a single memory from every place that stores their data, with a signed receipt."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ from graphmem.text.normalising import normalise
 from graphmem.user_data.models import ErasureReceipt, ErasureResult, hash_user
 
 BATCH_SIZE = 1_000
-"""Facts and nodes erased in one transaction, whose memory they bound."""
+"""Facts and nodes erased per transaction, to limit its memory."""
 
 FINAL_CHECKS = 5
-"""Checks that nothing is left; a request that is refused may leave its idempotency record for a moment before one."""
+"""Attempts to leave nothing behind; a refused request may briefly leave its idempotency record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureProgress:
-    """What an erasure has erased since its start, counted by kind, and how much is left once it has been counted.
+    """The items that an erasure has erased since its start, by kind, and once counted, the number left.
 
-    `has_ended` is true for the process that has ended the erasure; only it knows all that was erased.
+    `has_ended` is true for the process that ended the erasure; only that process knows the total.
     """
 
     started_at: datetime
@@ -70,14 +70,14 @@ class ForgetStore:
         self._batch_size = batch_size
 
     async def begin(self, owner: Owner) -> Erasure:
-        """Mark a user as being forgotten: from now on writes are refused and reads find nothing.
+        """Mark a user as being forgotten: from now on, writes are refused and reads find nothing.
 
-        An erasure that has begun and not ended is continued.
+        An unfinished erasure is continued.
         """
         now, user = self._clock(), {"tenant": owner.tenant, "user_id": owner.user_id}
 
         async def mark(transaction: Transaction) -> str:
-            # The end of an erasure locks its mark before the user. To lock the user first would be a deadlock.
+            # The end of an erasure locks its mark before the user. Locking the user first would be a deadlock.
             rows = await transaction.run("forget.join", group_id=owner.group_id)
             rows = rows or await transaction.run("forget.begin", group_id=owner.group_id, now=now, **user)
             return str(rows[0]["id"])
@@ -87,7 +87,7 @@ class ForgetStore:
         return Erasure(self._graph, owner, erasure_id, now, self._batch_size)
 
     async def erase_from_extractions(self, transaction: Transaction, owner: Owner, entity_ids: Sequence[str]) -> None:
-        """Erase what extraction recorded of the names of entities."""
+        """Erase the entities' names from extraction records."""
         if not entity_ids:
             return
         rows = await transaction.run("forget.find_extractions", group_id=owner.group_id, ids=list(entity_ids))
@@ -96,13 +96,13 @@ class ForgetStore:
             await transaction.run("forget.set_extraction", group_id=owner.group_id, id=row["id"], **kept)
 
     async def list_interrupted(self, idle: timedelta) -> list[Owner]:
-        """Return the users whose erasure has made no progress for a while."""
+        """Return the users whose erasure has been idle for a while."""
         rows = await self._graph.fetch("forget.list_interrupted", idle_seconds=idle.total_seconds())
         return [Owner.from_group_id(row["group_id"]) for row in rows]
 
 
 class Erasure:
-    """One erasure that has begun. Several processes may work on it; they take turns."""
+    """An erasure that has begun. Several processes may work on it; they take turns."""
 
     def __init__(self, graph: Graph, owner: Owner, erasure_id: str, now: datetime, batch_size: int) -> None:
         self._graph = graph
@@ -113,7 +113,7 @@ class Erasure:
         self._progress = ErasureProgress(now)
 
     async def add_erased(self, kind: str, count: int) -> None:
-        """Count what was erased elsewhere than in the graph."""
+        """Count items erased outside the graph."""
 
         async def add(transaction: Transaction) -> None:
             if await self._continue(transaction):
@@ -122,14 +122,14 @@ class Erasure:
         await self._graph.write(add)
 
     async def erase(self) -> None:
-        """Erase facts and nodes until nothing is left but the user's own node."""
+        """Erase facts and nodes until only the user's own node is left."""
         while await self._graph.write(self._erase_batch):
             pass
 
     async def end(self) -> ErasureProgress:
-        """Erase what is left, and in one transaction verify that nothing is and erase the user's own node and the mark.
+        """Erase the rest, verify in one transaction that nothing is left, and erase the user's own node and the mark.
 
-        Return what the erasure has erased; where something is left, the user stays marked.
+        Return the items erased; if something is left, the user stays marked.
         """
         for _ in range(FINAL_CHECKS):
             await self.erase()
@@ -143,7 +143,7 @@ class Erasure:
         return self._progress
 
     async def _erase_batch(self, transaction: Transaction) -> int:
-        """Erase one part; return how much it was, 0 also when another process has ended the erasure."""
+        """Erase one batch; return its size, or 0 if another process has ended the erasure."""
         return await self._erase_part(transaction) if await self._continue(transaction) else 0
 
     async def _erase_part(self, transaction: Transaction) -> int:
@@ -154,7 +154,7 @@ class Erasure:
         return erased.total()
 
     async def _record(self, transaction: Transaction, erased: Counter[str]) -> None:
-        """Add to what has been erased."""
+        """Add to the count of erased items."""
         total = {**self._progress.erased}
         for kind, count in erased.items():
             total[kind] = total.get(kind, 0) + count
@@ -164,7 +164,7 @@ class Erasure:
     async def _end(self, transaction: Transaction) -> bool:
         if not await self._continue(transaction):
             return False
-        # Responses to requests of the whole tenant may have been stored since the last part.
+        # Responses to tenant-wide requests may have been stored since the last batch.
         await self._erase_part(transaction)
         await transaction.run("forget.end", **self._group)
         (row,) = await transaction.run("forget.count_residue", **self._groups)
@@ -173,7 +173,7 @@ class Erasure:
         return True
 
     async def _continue(self, transaction: Transaction) -> bool:
-        """Lock the erasure and read its progress; return False when another process has ended it."""
+        """Lock the erasure and read its progress; return False if another process has ended it."""
         rows = await transaction.run("forget.continue", erasure_id=self._id, **self._group)
         if rows:
             erased = {"User": rows[0]["users"], **json.loads(rows[0]["erased"])}
@@ -182,7 +182,7 @@ class Erasure:
 
 
 def _without_entities(recorded: str, entity_ids: set[str]) -> str:
-    """Return recorded actions, as JSON, without those that name one of the entities."""
+    """Return recorded actions, as JSON, without those that name any of the entities."""
     return to_json([action for action in json.loads(recorded) if action.get("entity_id") not in entity_ids])
 
 
@@ -199,53 +199,53 @@ class ErasurePayload(UserJobPayload):
 
 
 ERASURE_JOB = JobKind("erasure", ErasurePayload)
-"""Erases a memory from the records of the jobs that were unfinished when it was erased."""
+"""Erases a memory from the records of jobs that were unfinished when it was erased."""
 
 
 class UserCache(Protocol):
-    """Data of users in the memory of this process."""
+    """User data cached in this process."""
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove everything of a user."""
+        """Remove all data of a user."""
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many entries there are of a user."""
+        """Return the number of a user's entries."""
 
 
 class UserBindings(Protocol):
-    """What a tenant has set up for some of its users, by their ids."""
+    """A tenant's settings that list users by id."""
 
     async def forget_user(self, owner: Owner, now: datetime) -> int:
-        """Remove a user, also where nobody else is left; return from how many places."""
+        """Remove a user, even if no others are listed; return the number of places."""
 
 
 @dataclass(frozen=True, slots=True)
 class UserData:
-    """Every place that stores data of users; a new one is added here."""
+    """All places that store user data; add new ones here."""
 
     jobs: JobRunner
     """Payloads, step results and outcomes of jobs."""
 
     graph: ForgetStore
-    """Everything of a user in the graph, as the fragment `elements_of_user` lists it, and the user's own node."""
+    """All data of a user in the graph, as listed by the fragment `elements_of_user`, and the user's own node."""
 
     facts: FactStore
-    """The versions of one memory, and the references to it."""
+    """The versions of a memory, and references to it."""
 
     runs: RunStore
-    """One memory in consolidation runs, their proposals and before-images."""
+    """A memory in consolidation runs, their proposals and before-images."""
 
     context_uses: ContextUseStore
-    """One memory in the contexts that held it."""
+    """A memory in the contexts that held it."""
 
     idempotency: IdempotencyStore
-    """One memory, or all of a space, in stored responses to requests with an Idempotency-Key."""
+    """A memory, or all data of a space, in stored responses to requests with an Idempotency-Key."""
 
     context: ContextStore
     """Goal patterns, which quote memories."""
 
     reinforcement: UserCache
-    """Retrievals that are counted and not yet written."""
+    """Counted retrievals that are not yet written."""
 
     lookup: UserCache
     """Cached entity names, lookup answers and core memories."""
@@ -273,16 +273,15 @@ class ForgetService:
         self._load_receipt_key = load_receipt_key
 
     def check_receipts(self) -> None:
-        """Raise ConfigurationError when there is no key for receipts, without which nobody can be forgotten."""
+        """Raise ConfigurationError without a receipt key, which forgetting requires."""
         self._load_receipt_key()
 
     async def forget(self, owner: Owner) -> ErasureResult:
-        """Erase everything of a user, then count what is left, and return a signed receipt if that is nothing.
+        """Erase all data of a user, count what is left, and return a signed receipt if nothing is.
 
-        From the first moment on, writes are refused and reads find nothing. When another call for the same user ends
-        the erasure, that one has the receipt. Raises Unavailable when a dependency fails;
-        the erasure has then begun, and a worker or another call continues it. Raises ConfigurationError, before
-        anything is changed, when there is no key for the receipt.
+        From the start, writes are refused and reads find nothing. If another call for the same user ends the erasure,
+        that call gets the receipt. Raises Unavailable if a dependency fails; the erasure has then begun, and a worker
+        or another call continues it. Raises ConfigurationError, before any change, without a receipt key.
         """
         receipt_key = self._load_receipt_key()
         erasure = await self._data.graph.begin(owner)
@@ -307,7 +306,7 @@ class ForgetService:
         return ErasureResult(erased=erased, residue=0, receipt=receipt.signed(receipt_key))
 
     async def _erase(self, owner: Owner, erasure: Erasure) -> tuple[ErasureProgress, dict[str, int]]:
-        """Erase a marked user; return what was erased, and what is left by place."""
+        """Erase a marked user; return the erased items, and the number left by place."""
         await self._data.reinforcement.discard_user(owner)
         await self._data.context_snapshots.discard_user(owner)
         await erasure.add_erased("Job", await self._data.jobs.forget(owner.group_id))
@@ -323,9 +322,9 @@ class ForgetService:
         return progress, {"graph": progress.residue, "jobs": 0, "caches": await self._empty_caches(owner)}
 
     async def _empty_caches(self, owner: Owner) -> int:
-        """Remove what is cached of a user; return how many entries are left after `FINAL_CHECKS` tries.
+        """Remove a user's cache entries; return the number left after `FINAL_CHECKS` tries.
 
-        Redis may have been away for a moment, and then get what another process has read before the mark.
+        Redis may have been unavailable briefly, and then receive what another process read before the mark.
         """
         caches = (self._data.reinforcement, self._data.lookup, self._data.vectors, self._data.context_snapshots)
         cached = 0
@@ -338,7 +337,7 @@ class ForgetService:
         return cached
 
     async def resume_interrupted(self, idle: timedelta = INTERRUPTED_AFTER) -> int:
-        """Continue the erasures that have made no progress for a while; return how many have ended."""
+        """Continue erasures that have been idle for a while; return the number completed."""
         ended = 0
         for owner in await self._data.graph.list_interrupted(idle):
             try:
@@ -351,10 +350,10 @@ class ForgetService:
         return ended
 
     async def erase_memory(self, reader: Reader, memory_id: str) -> int:
-        """Erase every version of a memory everywhere, with entities that only it named; return how many there were.
+        """Erase every version of a memory everywhere, with entities only it named; return the number of versions.
 
-        Profiles that are, or were, derived from it are erased too: the next consolidation writes what is left. Raises
-        NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
+        Profiles derived from it, now or earlier, are erased too: the next consolidation writes them again from the
+        rest. Raises NotFound for an unknown memory, and JobStoreUnavailable before the graph is changed.
         """
         scope = scope_of(reader)
         versions = await self._data.facts.get_history(scope, memory_id)
@@ -376,7 +375,7 @@ class ForgetService:
         return erased
 
     async def _erase_from_graph(self, transaction: Transaction, owner: Owner, memory_id: str) -> int:
-        """Erase every version of a memory, and what refers to it; return how many versions there were."""
+        """Erase every version of a memory, and references to it; return the number of versions."""
         erased = await self._data.facts.erase_memory(transaction, owner, memory_id)
         await self._data.graph.erase_from_extractions(transaction, owner, erased.entity_ids)
         await self._data.runs.erase_memory(transaction, owner, memory_id, erased.entity_ids)
@@ -389,14 +388,14 @@ class ForgetService:
         await self._data.context_snapshots.discard_user(owner)
 
     async def _erase_from_jobs(self, owner: Owner, memory_id: str, texts: Sequence[str]) -> None:
-        """Erase what finished jobs recorded of a memory; unfinished ones are erased by a job that runs after them."""
+        """Erase a memory from the records of finished jobs, and queue a job that does so after unfinished ones."""
         await self._data.jobs.erase_step_results(owner.group_id, [memory_id, *texts])
         if await self._data.jobs.is_busy(owner.group_id):
             payload = ErasurePayload(tenant=owner.tenant, user_id=owner.user_id, memory_id=memory_id)
             await self._data.jobs.enqueue(ERASURE_JOB, payload)
 
     async def handle_erasure_job(self, payload: ErasurePayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `erasure`; in its user's queue it runs after the jobs that were unfinished."""
+        """Handle an `erasure` job; in its user's queue, it runs after the jobs that were unfinished."""
         jobs = self._data.jobs
         await steps.run("erase", lambda: jobs.erase_step_results(payload.owner.group_id, [payload.memory_id]))
         return JobOutcome()
@@ -407,9 +406,9 @@ RECEIPT_KEY_FILE = "receipt.key"
 
 
 def load_receipt_key(settings: Settings) -> bytes:
-    """Return the key of the settings, or that of the file, which is created with a random key if it is missing.
+    """Return the receipt key from the settings or the file, which is created with a random key if missing.
 
-    Raises ConfigurationError when the file cannot be written or read.
+    Raises ConfigurationError if the file cannot be written or read.
     """
     if settings.receipt_key is not None:
         return settings.receipt_key.get_secret_value().encode()
@@ -417,7 +416,7 @@ def load_receipt_key(settings: Settings) -> bytes:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            # Written beside its place and then linked to it: another process never reads half a key, nor replaces one.
+            # A draft is linked into place: other processes never read a partial key, and never replace an existing one.
             draft = path.with_suffix(f".{secrets.token_hex(8)}")
             descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "w", encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""Importing from Graphiti: a document of its nodes, edges and episodes, and a live graph as such a document."""
+"""Importing from Graphiti: a document of its nodes, edges and episodes, and reading a live graph as such a document."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from graphmem.user_data.models import (
 )
 
 EPISODES_SESSION = "graphiti"
-"""The session of the messages that Graphiti's episodes become."""
+"""The session of the messages made from Graphiti's episodes."""
 
 _NON_PREDICATE_CHARS = re.compile(r"[^A-Z0-9]+")
 
@@ -35,7 +35,7 @@ _FACT_PROPERTIES = frozenset(
     {"uuid", "name", "fact", "fact_embedding", "group_id", "episodes", "created_at", "expired_at", "valid_at"}
     | {"invalid_at", "reference_time", "source_node_uuid", "target_node_uuid", "source_uuid", "target_uuid"}
 )
-"""Properties that Graphiti gives every node and every edge; the others are attributes."""
+"""Properties of every Graphiti node and edge; all others are attributes."""
 
 _EPISODE_PROPERTIES = frozenset({"group_id", "labels", "entity_edges", "content_embedding"})
 """Properties of episodes that belong to Graphiti's graph."""
@@ -52,7 +52,7 @@ class _Node(BaseModel):
 
     @property
     def all_attributes(self) -> dict[str, Any]:
-        """The attributes, with the properties that Graphiti does not give every node."""
+        """The attributes, including properties that Graphiti does not give every node."""
         return {**_attributes(self.model_extra or {}, _ENTITY_PROPERTIES), **self.attributes}
 
 
@@ -92,7 +92,7 @@ class _GraphitiGraph(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class NodeDetails:
-    """The summary and the attributes of an entity; `path` is its place in the document."""
+    """The summary and attributes of an entity; `path` is its place in the document."""
 
     path: DocumentPath
     id: str
@@ -113,8 +113,8 @@ class ParsedGraph:
 def parse_graphiti(document: Any) -> ParsedGraph:
     """Return the facts of a Graphiti export with valid and known times; raise InvalidInput for another format.
 
-    The summary of a node without an edge becomes a memory about it. Episodes become messages of the session `graphiti`,
-    whose ids are the message ids of the facts that rest on them.
+    The summary of a node without edges becomes a memory about it. Episodes become messages of the session `graphiti`;
+    the facts that rest on them have their ids as message ids.
     """
     try:
         graph = _GraphitiGraph.model_validate(document)
@@ -165,7 +165,7 @@ def _parse_nodes(entries: Sequence[Any], statements: ParsedStatements) -> Iterat
 
 
 def _add_lone_node(path: DocumentPath, node: _Node, statements: ParsedStatements) -> None:
-    """Add the summary of a node that no edge names as a memory about it; reject one without a summary."""
+    """Add the summary of a node without edges as a memory about it; reject a node without one."""
     if not node.summary.strip():
         statements.reject(path, node.uuid, "no fact names it, and it has no summary")
         return
@@ -174,7 +174,7 @@ def _add_lone_node(path: DocumentPath, node: _Node, statements: ParsedStatements
 
 
 def _to_batches(entries: Sequence[Any], statements: ParsedStatements) -> Iterator[MessagesIn]:
-    """Yield the episodes as messages of one session, in their order; those without a usable text are rejected."""
+    """Yield the episodes as messages of one session, in order; those without usable text are rejected."""
     messages: list[MessageIn] = []
     for index, entry in enumerate(entries):
         path = ("episodes", index)
@@ -221,13 +221,13 @@ def _to_entity_fields(node: _Node) -> dict[str, Any]:
 
 
 def _to_predicate(name: str) -> str | None:
-    """Return the name of an edge as a predicate; None when it has no letter."""
+    """Return an edge's name as a predicate; None if it has no letter."""
     word = _NON_PREDICATE_CHARS.sub("_", name.upper()).strip("_0123456789")
     return word[:64] or None
 
 
 async def read_group(graph: Graph, group_id: str) -> dict[str, Any]:
-    """Return the nodes, edges and episodes of a group; nothing is written."""
+    """Return the nodes, edges and episodes of a group, without writing anything."""
 
     async def work(transaction: Transaction) -> dict[str, Any]:
         entities = await transaction.run("graphiti.list_entities", group_id=group_id)
@@ -277,7 +277,7 @@ def _to_json(value: Any) -> Any:
 
 
 async def read_graph(uri: str, user: str, password: str, database: str, group_id: str) -> dict[str, Any]:
-    """Return a group of a live graph of Graphiti as a document of the import format `graphiti`.
+    """Return a group of a live Graphiti graph as a document of the import format `graphiti`.
 
     The graph is only read. Raises DatabaseUnavailable, ConfigurationError for wrong credentials, and NotFound for a
     group without facts.

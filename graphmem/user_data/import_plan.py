@@ -1,4 +1,4 @@
-"""The plan of an import of an export: what fits, the entries that the user has, and the ids that are replaced. Pure."""
+"""The plan of an export's import: entries that do not fit, entries the user has, and ids to replace. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graphmem.user_data.outline import MAX_REPORTED_PROBLEMS, VECTOR_PROPERTIES,
 
 
 def find_misfits(outline: ExportOutline, existing: ExistingData) -> Iterator[Problem]:
-    """Yield the entries that do not fit what the user has: lost references, and messages in the place of others."""
+    """Yield the entries that do not fit the user's data: lost references, and messages at the position of others."""
     entity_ids = {entity.key for entity in outline.entities}
     entity_ids |= {node.uuid for node in existing.entities.values() if node.uuid}
     message_ids = {message["uuid"] for _, message in outline.messages}
@@ -45,9 +45,9 @@ def find_misfits(outline: ExportOutline, existing: ExistingData) -> Iterator[Pro
 def _find_lost_references(
     facts: Sequence[Fact], entity_ids: Set[str], message_ids: Set[str], memory_ids: Set[str]
 ) -> Iterator[Problem]:
-    """Yield the references of memories to none of the ids, which are those of the import and of the user.
+    """Yield references of memories to ids that neither the import nor the user has.
 
-    An id of neither may be another user's, and must not be stored.
+    Such an id may be another user's, and must not be stored.
     """
     for index, fact in enumerate(facts):
         ended_by = [fact.superseded_by] if fact.superseded_by else []
@@ -67,12 +67,12 @@ def _find_lost_references(
 
 
 _REPLACED_ID_NAMESPACE = uuid.UUID("b0c1de57-3c0f-4f0e-8a55-2f6f1c7f9d84")
-"""Namespace of the ids that replace those in use."""
+"""UUID namespace of the ids that replace ids in use."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExistingNode:
-    """A node that the user has before the import; `uuid` is None for records that have no such property."""
+    """An existing node of the user; `uuid` is None for records without that property."""
 
     element_id: str
     uuid: str | None
@@ -80,9 +80,9 @@ class ExistingNode:
 
 @dataclass(frozen=True, slots=True)
 class FirstVersion:
-    """What the first version of a memory says, since when: two memories of one user with the same are one memory.
+    """The content and time of a memory's first version: equal ones of a user belong to the same memory.
 
-    Later versions, ends and deletions leave it as it is, so that a copy is recognised whatever happened to it.
+    Later versions, ends and deletions do not change it, so that a copy is always recognised.
     """
 
     content_hash: str
@@ -96,7 +96,7 @@ class ExistingData:
     """The user's data before the import."""
 
     entities: Mapping[str, ExistingNode]
-    """By name key, and by the key of an alias that is of one entity alone, other than the user's own."""
+    """By name key, and by alias keys of exactly one entity, other than the user's own."""
 
     records: Mapping[Identity, ExistingNode]
     memory_ids: Set[str]
@@ -104,9 +104,9 @@ class ExistingData:
     """Memory ids by `active_hash`."""
 
     taken_ids: Set[str]
-    """Ids of the import that an entity, message, version or global memory has already, of whichever user.
+    """Ids of the import already used by an entity, message, version or global memory of any user.
 
-    Of those, also the ids that would replace them and that are in use themselves.
+    Includes their replacement ids that are in use.
     """
 
     self_entity: ExistingNode | None = None
@@ -125,26 +125,26 @@ class ExistingData:
 
 @dataclass(slots=True)
 class ImportPlan:
-    """The entries that stay as they are, and the ids that are replaced."""
+    """The entries that stay unchanged, and the ids that are replaced."""
 
     ids: dict[str, str] = field(default_factory=dict)
     known_nodes: dict[str, str] = field(default_factory=dict)
-    """Element ids of the user's nodes by the key that the export gives them."""
+    """Element ids of the user's nodes by their key in the export."""
 
     known_memory_ids: set[str] = field(default_factory=set)
     element_ids: dict[str, str] = field(default_factory=dict)
-    """Element ids of all nodes of the import that exist, by key: those of `known_nodes` and those created since."""
+    """Element ids of all existing nodes of the import, by key: those in `known_nodes` and those created since."""
 
     later_versions: set[int] = field(default_factory=set)
-    """The places of versions that follow those which the user has of their memories; they are not imported."""
+    """The places of versions later than the user's own of the same memory; they are not imported."""
 
     def count_known(self, outline: ExportOutline) -> int:
-        """Return how many entities, records and versions of an export the user has."""
+        """Return the number of entities, records and versions of an export that the user has."""
         nodes = sum(not self.is_new_node(node) for node in outline.nodes)
         return nodes + sum(not self.is_new_memory(fact.memory_id) for fact in outline.facts)
 
     def is_new(self, entry: ExportEntry) -> bool:
-        """Whether the import creates an entry; a link that exists is found by its ends."""
+        """Whether the import creates an entry; existing links are found by their ends."""
         match entry:
             case ExportedVersion():
                 return self.is_new_memory(entry.properties["memory_id"])
@@ -162,12 +162,12 @@ class ImportPlan:
 
 
 def replacement_id(owner: Owner, id: str) -> str:
-    """Return the id that takes the place of one in use: the same each time for one user, as imports are repeated."""
+    """Return the replacement of an id in use: the same each time for a user, so that imports can be repeated."""
     return str(uuid.uuid5(_REPLACED_ID_NAMESPACE, f"{owner.group_id} {id}"))
 
 
 def plan_import(owner: Owner, outline: ExportOutline, existing: ExistingData) -> ImportPlan:
-    """Return what to write: ids stay when they are free; ids in use are replaced, or lead to the user's own entry."""
+    """Return the plan: free ids stay; ids in use are replaced, or mapped to the user's own entry."""
     others = _find_other_memories(outline, existing)
     plan = ImportPlan(known_memory_ids=set(existing.memory_ids - others))
     for entity in outline.entities:
@@ -198,7 +198,7 @@ def plan_import(owner: Owner, outline: ExportOutline, existing: ExistingData) ->
 
 
 def _find_known_entity(owner: Owner, existing: ExistingData, entity: ExportedEntity) -> ExistingNode | None:
-    """Return the user's entity that an exported one is: by its id, by that of an earlier import, or by its name."""
+    """Return the user's entity for an exported one, by its id, its replacement id, or its name."""
     properties = entity.properties
     if properties["is_user"] and existing.self_entity is not None:
         return existing.self_entity
@@ -227,9 +227,9 @@ def _plan_node(
 
 
 def _find_other_memories(outline: ExportOutline, existing: ExistingData) -> set[str]:
-    """Return the memory ids of the export that are those of other memories of the user, as callers may choose ids.
+    """Return the export's memory ids that belong to other memories of the user, as callers may choose ids.
 
-    The first versions of such two say something else since another time.
+    The first versions of such memories differ in content and time.
     """
     first_versions = {memory_id: first for first, memory_id in existing.first_versions.items()}
     return {
@@ -243,9 +243,9 @@ def _find_other_memories(outline: ExportOutline, existing: ExistingData) -> set[
 
 
 def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, fact: Fact) -> str | None:
-    """Return the id of the user's memory that a version is of, if it has another id than in the export.
+    """Return the id of the user's memory for a version, if it differs from the id in the export.
 
-    That is the memory which an earlier import made, or the one that this memory was copied from.
+    It is the memory made by an earlier import, or the one that this memory was copied from.
     """
     replaced = replacement_id(owner, fact.memory_id)
     if replaced in existing.memory_ids:
@@ -256,7 +256,7 @@ def _find_known_memory(plan: ImportPlan, owner: Owner, existing: ExistingData, f
 
 
 def _find_same_statement(plan: ImportPlan, existing: ExistingData, fact: Fact) -> str | None:
-    """Return the id of the user's memory that states now what a version states now."""
+    """Return the id of the user's current memory with the same statement as a current version."""
     if not fact.active_hash:
         return None
     subject_id, object_id = _find_ends(plan, fact)
@@ -264,19 +264,19 @@ def _find_same_statement(plan: ImportPlan, existing: ExistingData, fact: Fact) -
 
 
 def _find_ends(plan: ImportPlan, fact: Fact) -> tuple[str, str]:
-    """Return the ids that the subject and the object of a version get; the subject twice where it has no object."""
+    """Return the ids of a version's subject and object after replacement; the subject twice without an object."""
     subject_id, object_id = (plan.ids.get(key, key) for key in (fact.subject_id, fact.object_id or fact.subject_id))
     return subject_id, object_id
 
 
 def _choose_id(owner: Owner, existing: ExistingData, id: str) -> str:
-    """Return an id in place of one in use; a random one where that of an earlier import has moved to another user."""
+    """Return a replacement id; a random one if an earlier import's has moved to another user."""
     replaced = replacement_id(owner, id)
     return str(uuid.uuid4()) if replaced in existing.taken_ids else replaced
 
 
 def with_ids(fact: Fact, ids: Mapping[str, str]) -> Fact:
-    """Return a fact with the ids that `ids` maps replaced."""
+    """Return a fact with ids replaced according to `ids`."""
     if not ids:
         return fact
     replaced = {name: replace_ids(getattr(fact, name), ids) for name in ID_PROPERTIES["Fact"]}
@@ -297,7 +297,7 @@ def node_row(owner: Owner, node: ExportedNode, ids: Mapping[str, str]) -> Row:
 
 
 def version_row(owner: Owner, version: ExportedVersion, ids: Mapping[str, str], now: datetime) -> Row:
-    """Return the row that creates a version, which is current at `now` or not."""
+    """Return the row that creates a version, marked as current if it is at `now`."""
     fact = with_ids(to_fact(owner, version), ids).with_active_hash(now)
     marks = {name: value for name, value in version.properties.items() if name in FACT_MARKS}
     return {
@@ -313,11 +313,11 @@ def mentions_others(version: Row) -> bool:
 
 
 _OWNED_LINKS = frozenset({LinkType.HAS_ARCHIVE, LinkType.HAS_EPISODE, LinkType.MENTIONS, LinkType.NEXT_EPISODE})
-"""Types of relationships that carry the owner's `group_id`."""
+"""Types of relationships with the owner's `group_id`."""
 
 
 def link_row(owner: Owner, link: ExportedLink, node_ids: Mapping[str, str]) -> Row:
-    """Return the row that creates a relationship between nodes, whose ids are given by their keys."""
+    """Return the row that creates a relationship between nodes; `node_ids` has their element ids by key."""
     properties = dict(link.properties)
     if link.type in _OWNED_LINKS:
         properties["group_id"] = owner.group_id
@@ -331,9 +331,9 @@ def link_row(owner: Owner, link: ExportedLink, node_ids: Mapping[str, str]) -> R
 
 @dataclass(slots=True)
 class NewStatements:
-    """What is compared of the versions that an import creates, by their places.
+    """The parts of new versions to compare, by place.
 
-    `hashes` are those of the current ones, by which two that state the same are recognised.
+    `hashes` are those of current versions; equal ones mean equal statements.
     """
 
     single_valued: dict[int, Fact] = field(default_factory=dict)
@@ -341,12 +341,12 @@ class NewStatements:
 
     @property
     def slots(self) -> list[tuple[str, str]]:
-        """The subjects and predicates of the single-valued ones."""
+        """The subjects and predicates of the single-valued versions."""
         return [(fact.subject_id, fact.predicate) for fact in self.single_valued.values()]
 
 
 def find_new_statements(outline: ExportOutline, plan: ImportPlan, now: datetime) -> NewStatements:
-    """Return what is compared of the versions that an import creates."""
+    """Return the parts to compare of the versions that an import creates."""
     new = NewStatements()
     for index, outlined in enumerate(outline.facts):
         if not plan.is_new_memory(outlined.memory_id):
@@ -362,7 +362,7 @@ def find_new_statements(outline: ExportOutline, plan: ImportPlan, now: datetime)
 def refuse_contradictions(new: NewStatements, stored: Mapping[tuple[str, str], Sequence[Fact]]) -> None:
     """Raise Conflict for new facts that cannot be valid together with others.
 
-    `stored` are the believed facts of the user by subject and predicate, of those that are single-valued.
+    `stored` are the user's believed single-valued facts by subject and predicate.
     """
     current: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in new.single_valued.values():

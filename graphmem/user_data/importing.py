@@ -1,4 +1,4 @@
-"""Importing documents: exports of graphmem as they are, other formats through the guards of a save."""
+"""Importing documents: graphmem's exports unchanged, other formats through the checks of a save."""
 
 from __future__ import annotations
 
@@ -36,15 +36,15 @@ from graphmem.user_data.models import ImportedStatement, ImportFormat, ImportRes
 from graphmem.user_data.records import ParsedRecords, RecordImporter, parse_records
 
 DESCRIBED_AT_ONCE = 1_000
-"""Entities that are described in one query."""
+"""Entities described per query."""
 
 FUTURE_TIME_REASON = "a known time is in the future"
-"""Why a statement with a later known time than now is rejected."""
+"""Why a statement with a known time after now is rejected."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """One import: its owner, the key that sends it, the source that it speaks as, and the member of a space."""
+    """An import: its owner, the key used, its kind of source, and the member of a space."""
 
     owner: Owner
     actor: str | None
@@ -54,7 +54,7 @@ class _Import:
 
 
 class ImportService:
-    """Imports documents; importing one again adds nothing."""
+    """Imports documents; importing a document again adds nothing."""
 
     def __init__(
         self,
@@ -96,9 +96,8 @@ class ImportService:
     ) -> ImportResult:
         """Import a document; raise InvalidInput unless it has the format `source_format`, with `auto` any known one.
 
-        `kind` is the source that the import speaks as; None may change anything and keeps the sources of the document.
-        `member` is who imports into a space. Raises Forbidden for an export of graphmem unless `kind` is None or the
-        user.
+        `kind` is the import's kind of source; None may change anything and keeps the document's sources. `member` is
+        the importing member of a space. Raises Forbidden for an export of graphmem unless `kind` is None or the user.
         """
         is_export = source_format is ImportFormat.AUTO and begins_as_export(raw)
         if is_export or source_format is ImportFormat.GRAPHMEM:
@@ -112,7 +111,7 @@ class ImportService:
     async def _find_importer(
         self, owner: Owner, actor: str | None, kind: StatedKind | None, member: str | None
     ) -> Importer | None:
-        """Return who imports an export of graphmem; None for an admin, who restores it as it is."""
+        """Return the importer of a graphmem export; None for an admin, who restores it unchanged."""
         _refuse_export_by(kind)
         if kind is None:
             return None
@@ -133,7 +132,7 @@ class ImportService:
         member: str | None = None,
         progress: ProgressCallback = ignore_progress,
     ) -> ImportResult:
-        """Import the value of a document; raise InvalidInput for another format or too many entries."""
+        """Import a parsed document; raise InvalidInput for another format or too many entries."""
         task = _Import(owner, actor, kind, member, progress)
         match source_format:
             case ImportFormat.GRAPHMEM:
@@ -154,13 +153,13 @@ class ImportService:
     async def _import_statements(
         self, task: _Import, source_format: ImportFormat, statements: ParsedStatements
     ) -> ImportResult:
-        """Save statements in batches, each completely or not at all."""
+        """Save statements in batches, each all or nothing."""
         ready, result = await self._check_statements(task.owner, source_format, statements)
         await self._save_statements(task, ready, result, ProgressCounter(task.progress, len(ready)))
         return _sorted(result)
 
     async def _import_graph(self, task: _Import, graph: ParsedGraph) -> ImportResult:
-        """Store the episodes of a graph, save its facts, which rest on them, and describe its entities."""
+        """Store a graph's episodes, save the facts that rest on them, and describe its entities."""
         messages = sum(len(batch.messages) for batch in graph.batches)
         ready, result = await self._check_statements(task.owner, ImportFormat.GRAPHITI, graph.statements, messages)
         counter = ProgressCounter(task.progress, messages + len(ready))
@@ -172,7 +171,7 @@ class ImportService:
         return _sorted(result)
 
     async def _describe_entities(self, task: _Import, details: Sequence[NodeDetails], result: ImportResult) -> None:
-        """Give entities summaries and attributes; list those that have others of a more trusted source."""
+        """Set summaries and attributes of entities; report those with others from a more trusted source."""
         owner, kind = task.owner, _kind_of(task)
         allowed: dict[str, NodeDetails] = {}
         for entity in details:
@@ -204,7 +203,7 @@ class ImportService:
         ]
 
     async def _import_records(self, task: _Import, parsed: ParsedRecords) -> ImportResult:
-        """Save the records that are new, change the memories whose records were edited, and relate them."""
+        """Save new records, change the memories whose records were edited, and relate them."""
         owner = task.owner
         ready, result = await self._check_statements(owner, ImportFormat.RECORDS, parsed.statements)
         existing = await self._records.find_existing(owner, parsed)
@@ -222,9 +221,9 @@ class ImportService:
     async def _check_statements(
         self, owner: Owner, source_format: ImportFormat, statements: ParsedStatements, others: int = 0
     ) -> tuple[list[ImportedStatement], ImportResult]:
-        """Return the statements that can be saved, and the result so far, which lists the rest.
+        """Return the statements that can be saved, and the result so far, which lists the others.
 
-        `others` is the number of the other entries of the document.
+        `others` is the number of other entries in the document.
         """
         self._check_count(len(statements.accepted) + len(statements.rejected) + others)
         now = self._clock()
@@ -258,7 +257,7 @@ class ImportService:
             counter.add(len(batch))
 
     async def _import_chat(self, task: _Import, document: Any) -> ImportResult:
-        """Store the messages of a chat log and queue their extraction, as if they had been sent."""
+        """Store the messages of a chat log and queue their extraction, as if sent."""
         chat_log = await asyncio.to_thread(parse_chat_log, document)
         total = sum(len(batch.messages) for batch in chat_log.batches)
         self._check_count(total + len(chat_log.rejected))
@@ -274,7 +273,7 @@ class ImportService:
     async def _add_messages(
         self, task: _Import, batches: Sequence[MessagesIn], counter: ProgressCounter
     ) -> tuple[int, list[str]]:
-        """Store messages; return how many are new, and the jobs that extract from them."""
+        """Store messages; return the number of new ones, and their extraction jobs."""
         new, jobs = 0, dict[str, None]()
         for batch in batches:
             accepted = await self._messages.add(task.owner, batch, author=task.member, sent_as=task.kind or "user")
@@ -293,12 +292,12 @@ class ImportService:
 
 
 def _kind_of(task: _Import) -> SourceKind:
-    """Return the source of imported statements: `import`, unless the key has a less trusted one."""
+    """Return the source of imported statements: `import`, or the key's source if it is less trusted."""
     return "import" if task.kind in (None, "user", "operator") else task.kind
 
 
 def _find_doubt(entity: NodeDetails, kind: SourceKind, owner: Owner) -> str | None:
-    """Return why the summary of an entity is not set, which a source of text of others gives."""
+    """Return why an entity's summary from a source of others' text is not set; None if it is."""
     if not entity.summary.strip():
         return None
     stated = MemoryIn(content=entity.summary[:MAX_CONTENT_LENGTH], subject=EntityIn(name=entity.name))
@@ -306,9 +305,9 @@ def _find_doubt(entity: NodeDetails, kind: SourceKind, owner: Owner) -> str | No
 
 
 def _known_by(task: _Import, statement: ImportedStatement) -> ImportProvenance:
-    """Return the history of a statement: that of the document for an admin and for the user, else it begins now.
+    """Return a statement's history: the document's for an admin and the user; for others, it begins now.
 
-    In a space the history belongs to all members, so that none of them dates it back.
+    In a space, all members share the history, so none of them may date it back.
     """
     history = statement.provenance
     is_own = task.kind is None or (task.kind in ("user", "operator") and task.member is None)
@@ -333,7 +332,7 @@ def _rejected_details(entity: NodeDetails, reason: str) -> RejectedEntry:
 
 
 def _sorted(result: ImportResult) -> ImportResult:
-    """Return a result with the refused entries in the order of the document."""
+    """Return a result with its refused entries in document order."""
     result.refused.sort(key=lambda entry: [str(part).zfill(9) for part in entry.loc])
     return result
 
@@ -343,7 +342,7 @@ def _rejected_entry(statement: ImportedStatement, reason: str) -> RejectedEntry:
 
 
 def _add_results(result: ImportResult, batch: Sequence[ImportedStatement], saved: Sequence[SaveResult]) -> None:
-    """Add the results of one batch of statements."""
+    """Add the results of a batch of statements."""
     for statement, save in zip(batch, saved, strict=True):
         if save.memory is None:
             result.refused.append(_rejected_entry(statement, save.reason or "it cannot be saved"))

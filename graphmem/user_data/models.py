@@ -39,12 +39,12 @@ ElementId = Annotated[
     Field(min_length=1, max_length=MAX_ID_LENGTH, json_schema_extra={"pattern": _PRINTABLE_ASCII}),
     AfterValidator(_check_printable_ascii),
 ]
-"""The id of a memory, a version or a node: printable ASCII, as webhooks send it in a header."""
+"""The id of a memory, a version or a node: printable ASCII, since webhooks send it in a header."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedStatement:
-    """A statement with its path and its id in the document."""
+    """A statement with its path and id in the document."""
 
     path: tuple[str | int, ...]
     id: str
@@ -62,7 +62,7 @@ class RejectedEntry(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class UnreadableLine:
-    """A line of JSONL that is not JSON, in the place of its value."""
+    """A line of JSONL that is not JSON, replacing its value."""
 
     number: int
 
@@ -72,14 +72,14 @@ EntryT = TypeVar("EntryT", bound=BaseModel)
 DocumentPath = tuple[str | int, ...]
 
 MAX_REPORTED_ERRORS = 20
-"""Places that one refusal names at most."""
+"""Most errors named in one refusal."""
 
 
 @dataclass(slots=True)
 class ParsedEntries:
-    """The entries of a document, validated one by one: one that is not valid costs no other, and is listed.
+    """The entries of a document, validated one by one: an invalid entry is listed without affecting the others.
 
-    `what` names the form that they should have.
+    `what` names their expected form.
     """
 
     what: str
@@ -87,7 +87,7 @@ class ParsedEntries:
     _errors: list[Mapping[str, Any]] = field(default_factory=list)
 
     def parse(self, path: DocumentPath, model: type[EntryT], value: object) -> EntryT | None:
-        """Return an entry, as JSON has it, as a model, or reject it and return None."""
+        """Return a JSON entry as a model, or reject it and return None."""
         try:
             if isinstance(value, UnreadableLine):
                 raise UnstorableValue((), f"line {value.number} is not JSON")
@@ -106,18 +106,18 @@ class ParsedEntries:
             return None
 
     def reject(self, path: DocumentPath, id: str | None, reason: str) -> None:
-        """List an entry, or a part of one, that is not imported."""
+        """Report an entry, or a part of one, as not imported."""
         self.rejected.append(RejectedEntry(loc=[_to_storable(part) for part in path], id=id, reason=reason))
 
     def reject_members(self, document: object, known: Collection[str], reason: str, path: DocumentPath = ()) -> None:
-        """List the members of an object that are neither known nor empty."""
+        """Report the members of an object that are neither known nor empty."""
         if isinstance(document, dict):
             for name, value in document.items():
                 if name not in known and not is_empty(value):
                     self.reject((*path, name), None, reason)
 
     def refuse_if_malformed(self, *, unless: bool) -> None:
-        """Raise InvalidInput that names what is wrong with the entries, unless some of them are valid."""
+        """Raise InvalidInput naming the errors in the entries, unless some entries are valid."""
         if self._errors and not unless:
             errors = self._errors[:MAX_REPORTED_ERRORS]
             raise InvalidInput(f"The import does not have the form of {self.what}.", errors=errors)
@@ -130,13 +130,13 @@ class ParsedEntries:
 
 @dataclass(slots=True)
 class ParsedStatements(ParsedEntries):
-    """The statements of a document, and the entries that were rejected."""
+    """The statements of a document, and the rejected entries."""
 
     accepted: list[ImportedStatement] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
 
     def add(self, path: DocumentPath, id: str, provenance: ImportProvenance, statement: dict[str, Any]) -> None:
-        """Accept a statement, or reject it when it is not a valid memory or its id was used before."""
+        """Accept a statement, or reject it if it is not a valid memory or its id was used before."""
         if id in self._ids:
             self.reject(path, id, "its id is used earlier in the document")
             return
@@ -150,18 +150,18 @@ class ParsedStatements(ParsedEntries):
 
 
 def is_empty(value: object) -> bool:
-    """Return whether a value says nothing: null, or an empty text, list or object."""
+    """Return whether a value is empty: null, or an empty text, list or object."""
     return value is None or (isinstance(value, str | list | dict) and not value)
 
 
 def _find_id(value: object) -> str | None:
-    """Return the id of an entry that is not valid, if it has one that can be shown."""
+    """Return the id of an invalid entry, if it has one that can be shown."""
     given = (value.get("id") or value.get("uuid")) if isinstance(value, dict) else None
     return given if isinstance(given, str) and len(given) <= MAX_ID_LENGTH and given.isprintable() else None
 
 
 def _to_storable(part: Any) -> Any:
-    """Return a part of a path or a reason without characters that cannot be sent."""
+    """Return a part of a path or reason without characters that cannot be sent."""
     if isinstance(part, int) and not isinstance(part, bool):
         return part
     return str(part).encode("utf-8", "backslashreplace").decode()
@@ -186,7 +186,7 @@ class ErasureReceipt(BaseModel):
         return self.model_copy(update={"signature": self._compute_signature(key)})
 
     def is_signed_by(self, key: bytes) -> bool:
-        """Return whether the signature is that of this receipt under a key."""
+        """Return whether the signature is valid for this receipt and a key."""
         return hmac.compare_digest(self._compute_signature(key), self.signature)
 
     def _compute_signature(self, key: bytes) -> str:
@@ -204,7 +204,7 @@ class ErasureResult(BaseModel):
 
 
 def hash_user(owner: Owner) -> str:
-    """Return the SHA-256 of the name of a user, by which a receipt refers to them."""
+    """Return the SHA-256 of a user's name, by which receipts refer to them."""
     return hashlib.sha256(owner.group_id.encode()).hexdigest()
 
 
@@ -235,20 +235,20 @@ class ImportResult(BaseModel):
 
 
 class FailedFile(BaseModel):
-    """A file of a folder that was not imported, or not all of it, and why."""
+    """A file of a folder that was not imported completely, and why."""
 
     file: str
     reason: str
 
 
 class RefusedInFile(RejectedEntry):
-    """An entry of a file of a folder that was not imported."""
+    """An entry of a folder's file that was not imported."""
 
     file: str
 
 
 class FolderImport(BaseModel):
-    """What an import of a folder wrote, found unchanged and refused, over all users, and the files that failed."""
+    """The results of importing a folder over all users (imported, unchanged, refused), and the failed files."""
 
     users: int = 0
     imported: dict[str, int] = Field(default_factory=dict)
@@ -258,11 +258,11 @@ class FolderImport(BaseModel):
 
 
 ExportFormat = Literal["json", "yaml"]
-"""The formats in which a user is exported."""
+"""Formats of an export."""
 
 
 ExportView = Literal["full", "records"]
-"""The content of an export: everything without loss, or the current memories as records to read and edit."""
+"""The content of an export: all data without loss, or the current memories as records to read and edit."""
 
 
 class ExportQuery(SpaceQuery):

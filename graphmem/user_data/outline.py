@@ -1,4 +1,4 @@
-"""The outline of an export that an import keeps, and the problems in and between its entries. Pure."""
+"""The outline of an export kept during an import, and finding problems in and between its entries. Pure."""
 
 from __future__ import annotations
 
@@ -32,23 +32,23 @@ from graphmem.user_data.export_schema import (
 NodeT = TypeVar("NodeT", ExportedEntity, ExportedRecord)
 
 MAX_REPORTED_PROBLEMS = 20
-"""Problems that one refusal names at most."""
+"""Most problems named in one refusal."""
 
 VECTOR_PROPERTIES: Mapping[str, str] = {"Entity": "name_embedding", RecordLabel.EPISODIC: "content_embedding"}
-"""By label, the property of a node that holds its vector."""
+"""The property with a node's vector, by label."""
 
 REPORTED_BYTES = 1 << 20
-"""Bytes between two reports of how much of a file has been read."""
+"""Bytes read between two progress reports."""
 
 Problem = tuple[JsonPath, str]
-"""The place of an entry, and what is wrong with it as the end of a sentence."""
+"""The path of an entry, and its problem as the end of a sentence."""
 
 
 @dataclass(slots=True)
 class ExportOutline:
-    """What is kept of an export while it is imported: ids and times, without texts, vectors and most links.
+    """The parts of an export kept during an import: ids and times, without texts, vectors and most links.
 
-    `count` is the number of its entries.
+    `count` is the number of entries.
     """
 
     head: ExportHead
@@ -65,7 +65,7 @@ class ExportOutline:
 
     @property
     def messages(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
-        """The places and the properties of the messages, in full or archived."""
+        """The places and properties of the messages, in full or archived."""
         return ((index, record.properties) for index, record in enumerate(self.records) if record.is_message)
 
     @property
@@ -77,9 +77,10 @@ class ExportOutline:
 def read_outline(
     owner: Owner, source: ExportSource, on_read: ProgressCallback = ignore_progress, *, in_parts: bool = False
 ) -> ExportOutline:
-    """Read a whole export and return its outline; raise InvalidInput for what is wrong in and between entries.
+    """Read a whole export and return its outline; raise InvalidInput for problems in and between entries.
 
-    If it will be written `in_parts`, all versions of a memory must follow one another. `on_read` gets the bytes read.
+    For an import `in_parts`, all versions of a memory must follow one another. `on_read` receives the number of bytes
+    read.
     """
     outline = ExportOutline(source.head)
     nodes: set[str] = set()
@@ -123,7 +124,7 @@ def read_outline(
 
 
 def refuse_problems(detail: str, problems: Iterator[Problem]) -> None:
-    """Raise InvalidInput that names the first of `problems`, unless there are none."""
+    """Raise InvalidInput naming the first of `problems`, unless there are none."""
     errors = [{"loc": list(path), "msg": message} for path, message in islice(problems, MAX_REPORTED_PROBLEMS)]
     if errors:
         raise InvalidInput(detail, errors=errors)
@@ -136,16 +137,16 @@ _NO_TEXTS: dict[str, Any] = {
     "metadata": "{}",
     "content_data": None,
 }
-"""Properties of a version that no check of an import reads."""
+"""Properties of a version that no import check reads."""
 
 _TEXTS_OF_NODES = frozenset(
     {"name_embedding", "summary", "attributes", "content_embedding", "content", "redacted", "rich_content"}
 )
-"""Properties of entities and records that no check of an import reads and that may be long."""
+"""Properties of entities and records that no import check reads and that may be long."""
 
 
 def _outline_version(owner: Owner, version: ExportedVersion) -> Fact:
-    """Return what the checks of an import need of a version, in about a kilobyte."""
+    """Return the parts of a version that import checks need, in about a kilobyte."""
     stored = {**_stored_version(owner, version), **_NO_TEXTS}
     subject_id, object_id = sys.intern(version.subject_id), sys.intern(version.object_id)
     fact = fact_from_row({"fact": stored, "subject_id": subject_id, "object_id": object_id})
@@ -158,7 +159,7 @@ def _without_texts(node: NodeT) -> NodeT:
 
 
 def _find_structural_problems(outline: ExportOutline) -> Iterator[Problem]:
-    """Yield what is wrong between entries: ids used twice, what is missing."""
+    """Yield problems between entries: duplicate ids and missing entries."""
     facts = outline.facts
     yield from _find_duplicates("entities", [entity.key for entity in outline.entities])
     yield from _find_duplicates("entities", [entity.properties["name_key"] for entity in outline.entities])
@@ -183,7 +184,7 @@ def _find_duplicates(section: Section, keys: Sequence[object]) -> Iterator[Probl
 
 
 def _find_version_problems(facts: Sequence[Fact]) -> Iterator[Problem]:
-    """Yield the versions that do not follow one another: numbered from 1, each believed when the one before it ends."""
+    """Yield versions out of sequence: numbers start at 1, and each is believed from the end of the one before."""
     by_memory: dict[str, list[tuple[int, Fact]]] = defaultdict(list)
     for index, fact in enumerate(facts):
         by_memory[fact.memory_id].append((index, fact))
@@ -204,7 +205,7 @@ def _find_version_problems(facts: Sequence[Fact]) -> Iterator[Problem]:
 
 
 def _find_message_problems(outline: ExportOutline) -> Iterator[Problem]:
-    """Yield the messages that are not in exactly the session that they name, or share their position with another."""
+    """Yield messages that are not linked to exactly their session, or share a position with another one."""
     sessions: dict[str, set[str]] = defaultdict(set)
     for link in outline.session_links:
         sessions[link.end].add(link.start)
@@ -220,7 +221,7 @@ def _find_message_problems(outline: ExportOutline) -> Iterator[Problem]:
 
 
 def _find_vector_problem(index: int, entry: ExportEntry, embedding: EmbeddingInfo) -> Iterator[Problem]:
-    """Yield the vector of an entry that is missing, of another length, or zero."""
+    """Yield an entry's vector if it is missing, zero or of another length."""
     path: JsonPath
     match entry:
         case ExportedVersion():
@@ -238,7 +239,7 @@ def _find_vector_problem(index: int, entry: ExportEntry, embedding: EmbeddingInf
 
 
 CLOCK_TOLERANCE = timedelta(minutes=5)
-"""How far known times may lie ahead of this machine's clock. Every later write of the user gets a later time."""
+"""Most time that known times may be ahead of this machine's clock. Later writes of the user get later times."""
 
 _KNOWN_TIMES = ("created_at", "first_created_at", "updated_at", "expired_at", "last_accessed_at")
 
@@ -253,10 +254,10 @@ def find_future_times(outline: ExportOutline, now: datetime) -> Iterator[Problem
 
 
 def rename_self_entity(outline: ExportOutline, user_id: str) -> None:
-    """Give the user's own entity the id of the user that the export is imported for, instead of the exported user's.
+    """Rename the user's own entity from the exported user's id to that of the importing user.
 
-    It is a name or an alias, by which every write finds the entity. Raises InvalidInput when another entity has the id
-    as its name.
+    The id is its name or an alias, by which every write finds the entity. Raises InvalidInput if another entity has the
+    id as a name.
     """
     for index, entity in enumerate(outline.entities):
         keys = {entity.properties["name_key"], *entity.properties["alias_keys"]}
@@ -273,7 +274,7 @@ def rename_self_entity(outline: ExportOutline, user_id: str) -> None:
 def with_user_id(entity: ExportedEntity, old_id: str, new_id: str, vector: Vector | None = None) -> ExportedEntity:
     """Return the user's own entity of an export for another user: see `rename_self_entity`.
 
-    `vector` is that of the new id.
+    `vector` is the new id's.
     """
     properties = entity.properties
     aliases = [alias for alias in properties["aliases"] if name_key(alias) != name_key(old_id)]
@@ -292,12 +293,12 @@ def with_user_id(entity: ExportedEntity, old_id: str, new_id: str, vector: Vecto
 
 
 def to_fact(owner: Owner, version: ExportedVersion) -> Fact:
-    """Return a version of an export as a fact of an owner."""
+    """Return an exported version as a fact of an owner."""
     stored = _stored_version(owner, version)
     return fact_from_row({"fact": stored, "subject_id": version.subject_id, "object_id": version.object_id})
 
 
 def _stored_version(owner: Owner, version: ExportedVersion) -> dict[str, Any]:
-    """Return the properties of a version as an owner has them; its hash follows from the text, whatever it says."""
+    """Return a version's properties as stored for an owner; the hash is computed from the text."""
     text = version.properties["fact"]
     return {**version.properties, "group_id": owner.group_id, "content_hash": content_hash(text)}

@@ -1,6 +1,6 @@
-"""Records: memories in a lean form that people read and edit, and importing them.
+"""Records: memories in a lean form for people to read and edit, and importing them.
 
-New ones are saved, edited ones become new versions of the memories that they came from.
+New records are saved, edited ones become new versions of their memories.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ RECORDS_FORMAT: Final = "graphmem-records"
 """The value of `format` in a document of records."""
 
 RECORD_SCHEMA_VERSION = "1.0"
-"""Version of the form of records."""
+"""Version of the record format."""
 
 EVERYWHERE = "global"
-"""The domain of a record that applies in every conversation with its user."""
+"""The domain of a record that applies in every conversation."""
 
 _DEFAULTS = {name: MemoryIn.model_fields[name].default for name in ("confidence", "importance")}
 
@@ -81,7 +81,7 @@ StartTime = Annotated[ImportedTime, _AS_TEXT, _AS_SCHEMA]
 """A time with an offset, or a date, which means its first moment in UTC."""
 
 EndTime = Annotated[ImportedEnd, _AS_TEXT, _AS_SCHEMA]
-"""A time with an offset, or a date, which is included: it means its end in UTC."""
+"""A time with an offset, or a date, which is included: it means the date's end in UTC."""
 
 
 def _check_schema_version(version: str) -> str:
@@ -91,7 +91,7 @@ def _check_schema_version(version: str) -> str:
 
 
 RecordSchemaVersion = Annotated[str, AfterValidator(_check_schema_version)]
-"""The version of the form that a record has."""
+"""The format version of a record."""
 
 
 def _check_scope(scope: Scope) -> Scope:
@@ -101,7 +101,7 @@ def _check_scope(scope: Scope) -> Scope:
 
 
 UserScope = Annotated[Scope, AfterValidator(_check_scope)]
-"""Where a memory of one user is recalled."""
+"""The scope of a single user's memory."""
 
 
 class RecordEntity(BaseModel):
@@ -128,16 +128,16 @@ class RecordMetadata(BaseModel):
 
     @property
     def custom(self) -> dict[str, Any]:
-        """The keys that are not graphmem's, such as `source`, `ingested_from` and `notes`."""
+        """Keys that are not graphmem's, such as `source`, `ingested_from` and `notes`."""
         return dict(self.model_extra or {})
 
 
 _METADATA_KEYS = frozenset({*RecordMetadata.model_fields, "valid_to", "source", "ingested_from", "notes"})
-"""Keys of metadata that a record may also have at its top."""
+"""Metadata keys that are also accepted at the top level of a record."""
 
 
 def _add_flat_metadata(schema: dict[str, Any]) -> None:
-    """Add the keys of the metadata that a record may also have at its top to its JSON Schema."""
+    """Add the metadata keys accepted at the top level of a record to its JSON Schema."""
     known = RecordMetadata.model_json_schema()["properties"]
     known["valid_to"] = known["valid_until"]
     schema["properties"] |= {key: known.get(key, {}) for key in sorted(_METADATA_KEYS)}
@@ -173,7 +173,7 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_flat_metadata(cls, data: Any) -> Any:
-        """Accept keys of the metadata at the top of a record."""
+        """Accept metadata keys at the top level of a record."""
         if not isinstance(data, Mapping):
             return data
         fields = dict(data)
@@ -184,7 +184,7 @@ class Record(BaseModel):
 
     @property
     def given_fields(self) -> frozenset[str]:
-        """The fields of `MemoryPatch` that the record says something about."""
+        """The fields of `MemoryPatch` for which the record has a value."""
         names = {"content"}
         names |= {_PATCHED_BY[name] for name in self.model_fields_set if name in _PATCHED_BY}
         names |= {_PATCHED_BY[name] for name in self.metadata.model_fields_set if name in _PATCHED_BY}
@@ -192,7 +192,7 @@ class Record(BaseModel):
         return frozenset(names)
 
     def to_memory_fields(self) -> dict[str, Any]:
-        """Return the fields of the `MemoryIn` that the record describes."""
+        """Return the fields of the record's `MemoryIn`."""
         metadata = self.metadata
         withdrawn_at = None if metadata.superseded_by is None else self.updated_at or self.created_at
         fields: dict[str, Any] = {
@@ -229,11 +229,11 @@ _PATCHED_BY = {
     "valid_until": "invalid_at",
     "relations": "associations",
 }
-"""The field of a memory that a field of a record changes; confidence is left to graphmem, which raises it by itself."""
+"""The memory field that each record field changes, except confidence, which graphmem raises by itself."""
 
 
 class _AnyRecords(BaseModel):
-    """A document of records, each of which is validated by itself."""
+    """A document of records, each validated separately."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -250,9 +250,9 @@ class RecordDocument(_AnyRecords):
 
 
 def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequence[str]) -> dict[str, Any]:
-    """Return a fact as a record without the fields that have their default.
+    """Return a fact as a record, without fields at their default.
 
-    `refs` holds the entities it refers to by id, `own_entity_ids` the ids of the entity that stands for the user.
+    `refs` are the entities it refers to by id, `own_entity_ids` the ids of the entity that stands for the user.
     """
     default_scope = Scope.DOMAIN if fact.domain else Scope.PROFILE
     others = [refs[key] for key in fact.entity_ids if key in refs and key not in (fact.subject_id, fact.object_id)]
@@ -291,7 +291,7 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
 
 
 def _object_of(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: Sequence[str]) -> RecordEntity | None:
-    """Return the object of a fact; the user's own entity under their id, by which an import recognises it."""
+    """Return the object of a fact; for the user's own entity, under the id by which an import recognises it."""
     if fact.object_id is None:
         return None
     ref = _to_record_entity(refs[fact.object_id])
@@ -306,7 +306,7 @@ def _to_record_entity(ref: EntityRef) -> RecordEntity:
 
 @dataclass(slots=True)
 class ParsedRecords:
-    """The statements of a document, and the record of each by its id there."""
+    """The statements of a document, and their records by id."""
 
     statements: ParsedStatements = field(default_factory=lambda: ParsedStatements("records"))
     records: dict[str, Record] = field(default_factory=dict)
@@ -315,9 +315,8 @@ class ParsedRecords:
 def parse_records(document: Any, user_id: str) -> ParsedRecords:
     """Return the records of a document for one user; raise InvalidInput for another format.
 
-    If the document has records of several users, those of the others are rejected. A record without an id gets one
-    from its content, so that a second import finds it. An entity with the name of the user whom the document is of is
-    the user of the import.
+    If the document has several users, other users' records are rejected. A record without an id gets one derived from
+    its content, so that importing again finds it. An entity named like the document's user becomes the importing user.
     """
     parsed = ParsedRecords()
     exported_id = document.get("user_id") if isinstance(document, Mapping) and "records" in document else None
@@ -336,7 +335,7 @@ def parse_records(document: Any, user_id: str) -> ParsedRecords:
 
 
 def _list_records(document: Any, statements: ParsedStatements) -> Iterator[tuple[DocumentPath, Record]]:
-    """Yield the records of a document, of a list, or the one that it is."""
+    """Yield the records of a document or a list, or a single record."""
     path: DocumentPath = () if isinstance(document, list) else ("records",)
     entries = document
     if isinstance(document, Mapping) and "records" in document:
@@ -354,7 +353,7 @@ def _list_records(document: Any, statements: ParsedStatements) -> Iterator[tuple
 
 
 def _with_self_entity(record: Record, exported_id: str | None, user_id: str) -> Record:
-    """Return a record in which the entities named `exported_id` have the name of the user it is imported for."""
+    """Return a record with the entities named `exported_id` renamed to the importing user."""
     if exported_id is None:
         return record
     key = name_key(exported_id)
@@ -369,7 +368,7 @@ def _with_self_entity(record: Record, exported_id: str | None, user_id: str) -> 
 
 
 def _provenance_of(record: Record, record_id: str) -> ImportProvenance:
-    """Return the known times of a record; one that is no longer active and that nothing replaced was withdrawn."""
+    """Return the known times of a record; an inactive record without a replacement was withdrawn."""
     updated = record.updated_at or record.created_at
     is_withdrawn = not record.active and record.metadata.superseded_by is None
     return ImportProvenance(
@@ -388,7 +387,7 @@ def _derive_id(record: Record) -> str:
 
 
 def records_json_schema() -> dict[str, Any]:
-    """Return the JSON Schema of what an import of records takes: a document, one record or a list of records.
+    """Return the JSON Schema of importable records: a document, one record or a list of records.
 
     YAML has the same structure.
     """
@@ -401,19 +400,19 @@ UNKNOWN_RELATION_REASON = "it names a related record that is neither in the docu
 
 
 class RecordImporter:
-    """Brings the memories of a user to what their records say."""
+    """Updates a user's memories to match their records."""
 
     def __init__(self, facts: FactStore, memories: MemoryService) -> None:
         self._facts = facts
         self._memories = memories
 
     async def find_existing(self, owner: Owner, parsed: ParsedRecords) -> dict[str, Fact]:
-        """Return, by the id of their record, the latest versions of the memories that the user has already."""
+        """Return the latest versions of the user's existing memories by record id."""
         ids = [statement.id for statement in parsed.statements.accepted]
         return await self._facts.find_latest(owner, ids)
 
     async def with_free_ids(self, owner: Owner, statements: Sequence[ImportedStatement]) -> list[ImportedStatement]:
-        """Return new statements that do not ask for the id of a memory which all users of the tenant read."""
+        """Return new statements without requests for ids of global memories, which all users of the tenant read."""
         taken = await self._facts.find_latest(owner.tenant_global, [statement.id for statement in statements])
         return [
             replace(statement, provenance=replace(statement.provenance, memory_id=None))
@@ -434,10 +433,10 @@ class RecordImporter:
         kind: StatedKind | None,
         counter: ProgressCounter,
     ) -> None:
-        """Give memories that the user has already what their records say, each in a version of its own.
+        """Update existing memories to match their records, each in a new version.
 
-        One whose record is no longer active is deleted. What a memory of a more trusted source than `kind` says stays:
-        the edit becomes a contested memory beside it, and a deletion is refused.
+        A memory whose record is inactive is deleted. Memories of a source more trusted than `kind` stay: the edit
+        becomes a contested memory next to it, and a deletion is refused.
         """
         imported = Counter({"versions": 0})
         for statement in statements:
@@ -464,7 +463,7 @@ class RecordImporter:
         actor: str | None,
         kind: StatedKind | None,
     ) -> Literal["versions", "deletions", "contested"] | None:
-        """Bring one memory to what its record says; return what was written, if anything."""
+        """Update a memory to match its record; return the kind of write, if any."""
         if fact.expired_at is not None:
             if record.active and record.metadata.superseded_by is None:
                 raise Conflict(f"The memory was {fact.end_status}: give the record another id to save it again.")
@@ -496,10 +495,10 @@ class RecordImporter:
         result: ImportResult,
         kind: StatedKind | None = None,
     ) -> None:
-        """Associate the saved memories of active records with those that they name as related.
+        """Associate the saved memories of active records with their related ones.
 
-        The relations of an immutable memory are those that it was imported with, and those of one whose source is
-        trusted more than `kind` stay as they are.
+        An immutable memory keeps the relations it was imported with; memories of a source more trusted than `kind` also
+        keep theirs.
         """
         deleted = {key for key, record in parsed.records.items() if not record.active}
         related: dict[str, list[str]] = {}
@@ -526,8 +525,7 @@ class RecordImporter:
 def _is_stale(record: Record, fact: Fact) -> bool:
     """Return whether a memory has changed since its record was exported.
 
-    A version that the memory does not have yet is that of another database, or was numbered by hand; a name tells
-    nothing.
+    A version later than the memory's comes from another database or was numbered by hand; version names are ignored.
     """
     if record.version is None or isinstance(record.version, str) or record.version == fact.version:
         return False
@@ -537,9 +535,9 @@ def _is_stale(record: Record, fact: Fact) -> bool:
 
 
 def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]:
-    """Return the fields of a `MemoryPatch` by which a record differs from the memory it came from.
+    """Return the fields of a `MemoryPatch` by which a record differs from its memory.
 
-    `memory` is the statement that the record describes. Relations are compared and written by themselves.
+    `memory` is the record's statement. Relations are compared and written separately.
     """
     hidden = {key: value for key, value in fact.metadata.items() if key in RecordMetadata.model_fields}
     shown = {key: value for key, value in fact.metadata.items() if key not in hidden}
@@ -558,7 +556,7 @@ def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]
         "content": memory.content_data or memory.content,
         "type": memory.subtype,
     }
-    if "metadata" not in record.model_fields_set:  # it states the name of its version only
+    if "metadata" not in record.model_fields_set:  # only the name of its version is given
         stated["metadata"] = shown | memory.metadata
     changes = {
         name: stated[name]
