@@ -1,1 +1,1 @@
-"""How well memories answer: conversations of benchmarks are stored as users store theirs, and questions are judged."""
+"""Evaluation of memories: conversations of benchmarks are stored like users' own, and answers to questions judged."""

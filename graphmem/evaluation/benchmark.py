@@ -1,9 +1,9 @@
-"""Conversations with questions about them, which questions are asked, and the files that both are read from. Pure.
+"""Conversations with questions about them, the selection of questions, and the files of both. Pure.
 
-One's own form is `{conversations: [{id, messages: [{id, session, role, name?, content, timestamp?}], facts?, qa:
-[{question, answer, category | ability, evidence?, rubric?}]}], categories?: {number: name}}`. `facts` are `[{fact,
-evidence, type?, subject?, predicate?, object?, valid_at?, invalid_at?, confidence?, importance?, tags?}]`; `evidence`
-holds ids of messages. Files of all benchmarks may be given in this form, too.
+The format of your own files is `{conversations: [{id, messages: [{id, session, role, name?, content, timestamp?}],
+facts?, qa: [{question, answer, category | ability, evidence?, rubric?}]}], categories?: {number: name}}`. `facts` are
+`[{fact, evidence, type?, subject?, predicate?, object?, valid_at?, invalid_at?, confidence?, importance?, tags?}]`;
+`evidence` has message ids. Files of all benchmarks may be in this format, too.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from graphmem.runtime.errors import InvalidInput
 from graphmem.runtime.validation import describe_field_errors, field_errors
 
 SEED = 20261123
-"""Seed of the order in which questions are drawn."""
+"""Seed for drawing questions in random order."""
 
 
 class Benchmark(StrEnum):
-    """A set of conversations with published rules of judging; `other` is a file of one's own."""
+    """A benchmark with published rules of judging; `other` is your own file."""
 
     LOCOMO = "locomo"
     LONGMEMEVAL = "longmemeval"
@@ -42,7 +42,7 @@ ADDRESSES: Mapping[Benchmark, str] = {
     Benchmark.LONGMEMEVAL: "https://huggingface.co/datasets/xiaowu0162/longmemeval-cleaned (…_s_cleaned.json)",
     Benchmark.BEAM: "https://github.com/mohammadtavakoli78/BEAM (a folder such as chats/100K)",
 }
-"""Where the files of a benchmark are to be had; none is a part of this package."""
+"""Download addresses of the benchmarks' files, none of which is part of this package."""
 
 
 class _ReadModel(BaseModel):
@@ -62,7 +62,7 @@ class BenchmarkMessage(_ReadModel):
     @field_validator("timestamp")
     @classmethod
     def _read_as_utc(cls, time: datetime | None) -> datetime | None:
-        """Return a time; one without an offset, such as a date, is in UTC."""
+        """Return a time, in UTC if without an offset, such as a date."""
         return time if time is None or time.tzinfo else time.replace(tzinfo=UTC)
 
     @property
@@ -72,14 +72,14 @@ class BenchmarkMessage(_ReadModel):
 
 
 class GivenFact(_ReadModel):
-    """A fact that a file states of a conversation, for runs that extract nothing; `memory` has fields of `MemoryIn`."""
+    """A fact that a file states about a conversation, for runs without extraction; `memory` has `MemoryIn` fields."""
 
     memory: dict[str, Any]
     message_ids: list[str]
 
 
 class BenchmarkConversation(_ReadModel):
-    """A conversation in the order in which it was held; it becomes a user of its own."""
+    """A conversation in its original order; each becomes a separate user."""
 
     id: str
     messages: list[BenchmarkMessage]
@@ -93,8 +93,8 @@ class BenchmarkConversation(_ReadModel):
 class AskedQuestion(_ReadModel):
     """A question about a conversation; `evidence` are the messages that answer it.
 
-    `criteria` are what an answer is judged by one by one. For a question that nothing answers, `expected` may be what
-    it tempts to answer. `asked_at` is the day of the question.
+    An answer is judged by each of the `criteria`. For an unanswerable question, `expected` may be the answer that it
+    tempts to give. `asked_at` is the day of the question.
     """
 
     id: str
@@ -117,9 +117,9 @@ class BenchmarkData(_ReadModel):
     questions: list[AskedQuestion]
 
     def limit(self, conversations: Sequence[str] | int | None, questions: int | None) -> BenchmarkData:
-        """Return the conversations of these ids, or the first of them, and up to so many questions about them.
+        """Return the conversations with these ids, or the first ones, and at most this many questions about them.
 
-        Conversations without a question among them are left out.
+        Conversations without any of these questions are left out.
         """
         kept = self.conversations
         if isinstance(conversations, int):
@@ -137,7 +137,7 @@ class BenchmarkData(_ReadModel):
 
 
 def draw_questions(questions: Iterable[AskedQuestion], count: int, seed: int = SEED) -> list[AskedQuestion]:
-    """Return up to `count` questions, spread evenly over categories and within these over conversations."""
+    """Return up to `count` questions, spread evenly over categories, and within them over conversations."""
     shuffled = sorted(questions, key=lambda question: question.id)
     random.Random(seed).shuffle(shuffled)
     by_category: dict[str, dict[str, list[AskedQuestion]]] = defaultdict(lambda: defaultdict(list))
@@ -148,12 +148,12 @@ def draw_questions(questions: Iterable[AskedQuestion], count: int, seed: int = S
 
 
 def _take_turns(groups: Iterable[Sequence[AskedQuestion]]) -> list[AskedQuestion]:
-    """Return the first of every group, then the second of every group, and so on."""
+    """Return the first element of every group, then the second of every group, and so on."""
     return [question for question in chain.from_iterable(zip_longest(*groups)) if question is not None]
 
 
 def single_line(text: str) -> str:
-    """Return a text with its white space as single spaces."""
+    """Return a text with every run of white space as a single space."""
     return " ".join(text.split())
 
 
@@ -166,17 +166,17 @@ LOCOMO_CATEGORIES: Mapping[int, str] = {
     4: "single-hop",
     5: "adversarial",
 }
-"""Meaning of LoCoMo's category numbers."""
+"""Meanings of LoCoMo's category numbers."""
 
 ADVERSARIAL = LOCOMO_CATEGORIES[5]
-"""The category of questions about things that nobody said."""
+"""The category of questions about things nobody said."""
 
 MESSAGE_SECONDS = 20
-"""Seconds between the messages of a session whose file only says when it began."""
+"""Seconds between the messages of a session whose file only states its beginning."""
 
 
 def read_benchmark(benchmark: Benchmark, path: Path) -> BenchmarkData:
-    """Return what a file of a benchmark holds; raise InvalidInput, with what it should hold, for any other file."""
+    """Return the contents of a benchmark's file; raise InvalidInput, naming what it should have, for another file."""
     try:
         data = _read_folder(path) if path.is_dir() else json.loads(path.read_text("utf-8"))
         return _read(benchmark, path.parent.name if path.stem == "dev" else path.stem, data)
@@ -256,7 +256,7 @@ _LOCOMO_SESSION = re.compile(r"session_(\d+)")
 
 
 def _read_locomo(name: str, data: Sequence[Json]) -> BenchmarkData:
-    """Read `locomo10.json`: the speakers are two people of equal rank, so both are users with a name."""
+    """Read `locomo10.json`; the speakers are two people of equal rank, so both become users with a name."""
     conversations, questions = [], []
     for entry in data:
         held, conversation_id = entry["conversation"], entry["sample_id"]
@@ -294,7 +294,7 @@ _WEEKDAY = re.compile(r"\s*\(\w+\)")
 
 
 def _read_longmemeval(name: str, data: Sequence[Json]) -> BenchmarkData:
-    """Read `longmemeval_*.json`: each question has a history of its own, and so becomes a user of its own."""
+    """Read `longmemeval_*.json`; each question has its own history, and so becomes a separate user."""
     conversations, questions = [], []
     for entry in data:
         question_id = entry["question_id"]
@@ -339,7 +339,7 @@ def _longmemeval_evidence(entry: Json) -> Iterator[str]:
 
 
 def _read_folder(path: Path) -> list[Json]:
-    """Return the conversations of a folder of BEAM: `*/chat.json` with `*/probing_questions/probing_questions.json`."""
+    """Return the conversations of a BEAM folder: `*/chat.json` with `*/probing_questions/probing_questions.json`."""
     chats = sorted(path.glob("*/chat.json"), key=lambda chat: (len(chat.parent.name), chat.parent.name))
     if not chats:
         raise ValueError("the folder has no */chat.json")
@@ -356,11 +356,11 @@ def _read_folder(path: Path) -> list[Json]:
 
 
 _BEAM_MARK = re.compile(r"\s*->->\s*[\d,]+\s*$")
-"""The place in the plan of a conversation, at the end of what its user says."""
+"""The mark at the end of a user's text for its place in the plan of the conversation."""
 
 
 def _read_beam(name: str, data: Sequence[Json]) -> BenchmarkData:
-    """Read a folder of BEAM: each batch of turns becomes a session, its messages at the day that the last one names."""
+    """Read a BEAM folder; each batch of turns becomes a session, dated by the latest day named so far."""
     conversations, questions = [], []
     for entry in data:
         conversation_id = f"beam-{entry['id']}"
@@ -375,7 +375,7 @@ def _read_beam(name: str, data: Sequence[Json]) -> BenchmarkData:
 
 
 _BEAM_ANSWERS = ("answer", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
-"""What the expected answer of a question is called, which differs by ability."""
+"""Names of a question's expected answer, which depend on the ability."""
 
 
 def _beam_messages(batches: Sequence[Json]) -> Iterator[BenchmarkMessage]:
@@ -396,7 +396,7 @@ def _beam_messages(batches: Sequence[Json]) -> Iterator[BenchmarkMessage]:
 
 
 def _chat_ids(given: Any) -> Iterator[str]:
-    """Yield the ids of a number, a list, or lists by name."""
+    """Yield the ids in a number, a list, or named lists."""
     if isinstance(given, Mapping):
         given = list(given.values())
     if isinstance(given, list):

@@ -1,4 +1,4 @@
-"""What a compared system is: its name, what it is built on, and what it can be asked."""
+"""The interface of compared systems: their resources, and the operations that a run calls."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from graphmem.runtime.errors import ModelAnswerUnusable
 from graphmem.runtime.settings import Settings
 
 MAX_HITS = 100
-"""Facts or messages that a search returns; more than the largest context can hold."""
+"""Facts or messages returned by a search; more than fit into the largest context."""
 
 CONVERSATIONS_AT_ONCE = 4
-"""Conversations that are stored at the same time; the sessions of one follow each other."""
+"""Conversations stored concurrently; the sessions of each are stored one after another."""
 
 NUMBER_BYTES = 4
-"""Bytes of a number of a vector, by which the size of what is stored is stated."""
+"""Bytes per number of a vector, for stating stored sizes."""
 
 T = TypeVar("T", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
 class SystemResources:
-    """What systems are built on: the operations of a tenant, the database and embedder behind them, and a folder.
+    """The resources of systems: the operations of a tenant, their database and embedder, and a folder.
 
-    `folder` is where systems keep what they store outside the database.
+    `folder` is for data that systems store outside the database.
     """
 
     memory: AsyncClient
@@ -47,48 +47,48 @@ class SystemResources:
     folder: Path
 
     def open_model(self) -> ProviderModel:
-        """Return the model that extracts for graphmem, which the settings must name."""
+        """Return graphmem's extraction model, which the settings must name."""
         model = ProviderModel.from_settings(self.settings)
         assert model is not None
         return model
 
 
 class ContextSystem(Protocol):
-    """Finds what a reader needs for a question; the user's id is the id of the conversation."""
+    """Finds the context that a reader needs for a question; the user's id is the conversation's."""
 
     async def find(
         self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
     ) -> list[AnswerContext]:
-        """Return the context of each budget, or one for all where a budget means nothing."""
+        """Return a context per budget, or one for all if budgets do not apply."""
         ...
 
 
 class ExtractingSystem(ContextSystem, Protocol):
-    """Stores conversations itself and extracts from them with its own prompts."""
+    """Stores conversations and extracts from them with its own prompts."""
 
     @property
     def messages_per_add(self) -> int:
-        """How many messages of a session it gets at a time."""
+        """The number of a session's messages that it receives at once."""
         ...
 
     @property
     def conversations_at_once(self) -> int:
-        """How many conversations it gets at the same time."""
+        """The number of conversations that it receives concurrently."""
         ...
 
     async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:
-        """Store messages and extract from them; return what the requests cost.
+        """Store messages and extract from them; return the cost of the requests.
 
-        Raises ModelUnavailable when a request failed; nothing is stored then.
+        Raises ModelUnavailable if a request failed; nothing is stored then.
         """
         ...
 
     async def measure(self, conversation: BenchmarkConversation) -> StoredSize:
-        """Return how much is stored of a conversation."""
+        """Return the stored size of a conversation."""
         ...
 
     async def remove(self, conversations: Sequence[BenchmarkConversation]) -> None:
-        """Remove what is stored outside the folder of the run."""
+        """Remove the data stored outside the run folder."""
         ...
 
 
@@ -99,7 +99,7 @@ OpenExtractingSystem = Callable[[SystemResources], AbstractAsyncContextManager[E
 async def complete_usably(
     model: LanguageModel, prompt: Prompt | Sequence[ChatMessage], schema: type[T]
 ) -> Completion[T]:
-    """Return an answer; one that cannot be used is asked for once more, also if it is a recorded one."""
+    """Return an answer; request an unusable one again, even if it is recorded."""
     try:
         return await model.complete_structured(prompt, schema)
     except ModelAnswerUnusable:

@@ -1,4 +1,4 @@
-"""The lines of a context: facts and messages as text, and those that fit into a budget. Pure."""
+"""The lines of a context: facts and messages as text, and selecting those that fit into a budget. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from graphmem.evaluation.run_folder import AnswerContext
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
 
 MIN_TRUNCATED_TOKENS = 16
-"""Tokens that a truncated line keeps at least; a shorter one is left out."""
+"""Fewest tokens of a truncated line; a shorter one is left out."""
 
 QUOTED_CHARACTERS = 40
-"""Characters of a message by whose occurrence a context is known to quote it."""
+"""Characters of a message that show, if found in a context, that the context quotes it."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A fact or a message found, as a line of a context, with the ids of its messages and of the memory."""
+    """A fact or message found, as a line of a context, with the ids of its messages and its memory."""
 
     text: str
     message_ids: Sequence[str]
@@ -37,7 +37,8 @@ class FilledContext:
 def fill_budget(lines: Iterable[FoundLine], budget: int) -> FilledContext:
     """Return the lines that fit into a budget of tokens, best first.
 
-    A line that is too long is left out for a shorter one; the first one that is too long is truncated at the end.
+    A line that is too long is skipped in favour of shorter ones; at the end, the first skipped line is truncated to
+    fit.
     """
     chosen: list[FoundLine] = []
     first_left_out: FoundLine | None = None
@@ -56,20 +57,20 @@ def fill_budget(lines: Iterable[FoundLine], budget: int) -> FilledContext:
 
 
 def describe_fact(fact: str, valid_at: datetime | None, invalid_at: datetime | None) -> str:
-    """Return a fact as a line with the days between which it holds."""
+    """Return a fact as a line with its valid dates."""
     since = f"{valid_at:%Y-%m-%d}" if valid_at else "date unknown"
     until = f"{invalid_at:%Y-%m-%d}" if invalid_at else "present"
     return f"- {single_line(fact)} ({since} - {until})"
 
 
 def describe_message(message: BenchmarkMessage) -> str:
-    """Return a message as a line with its day and its speaker."""
+    """Return a message as a line with its day and speaker."""
     day = f"{message.timestamp:%Y-%m-%d}, " if message.timestamp else ""
     return f"- {day}{message.speaker}: {single_line(message.content)}"
 
 
 def find_quoted(conversation: BenchmarkConversation, text: str) -> list[str]:
-    """Return the ids of the messages whose beginning, or the whole of a shorter one, is in a text."""
+    """Return the ids of the messages quoted in a text: it contains their beginning, or all of a short one."""
     shown = single_line(text)
     return [
         message.id
@@ -81,7 +82,7 @@ def find_quoted(conversation: BenchmarkConversation, text: str) -> list[str]:
 def fill_context(
     question: AskedQuestion, system: str, budget: int, lines: Sequence[FoundLine], seconds: float
 ) -> AnswerContext:
-    """Return the context of the lines that fit into a budget; `seconds` are those in which all were found."""
+    """Return the context of the lines that fit into a budget; `seconds` is the time it took to find them."""
     filled = fill_budget(lines, budget)
     covered = list(dict.fromkeys(message_id for line in filled.lines for message_id in line.message_ids))
     memories = [line.memory_id for line in filled.lines if line.memory_id]
@@ -97,7 +98,7 @@ def make_context(
     covered: list[str],
     memories: list[str],
 ) -> AnswerContext:
-    """Return a context with the number of its tokens."""
+    """Return a context with its number of tokens."""
     return AnswerContext(
         question_id=question.id,
         system=system,

@@ -1,15 +1,15 @@
-"""A run: conversations are stored, contexts built, questions answered, answers judged and wrong ones looked into.
+"""A run: store conversations, build contexts, answer questions, judge the answers, find the causes of wrong ones.
 
-    store      messages of each session → extraction jobs, waited for; the systems that extract by themselves get the
-               same messages
-    contexts   `systems`: for every question one context for each system and budget, timed, one after the other
-    read       1 model call a context; `ask` makes its own calls
-    judge      `judging`: 1 model call a question, over its different answers
-    causes     `judging`: 1 model call a question that was answered wrongly from graphmem's context
+    store      messages of each session → extraction jobs, awaited; the same messages → systems with their own
+               extraction
+    contexts   `systems`: for every question one context per system and budget, timed, one after another
+    read       1 model call per context; `ask` makes its own calls
+    judge      `judging`: 1 model call per question, over its distinct answers
+    causes     `judging`: 1 model call per question that was answered wrongly from graphmem's context
     report     `report`: tables, plots, and every answer with its judgement
 
-Each step goes on where an earlier start of the run stopped (`run_folder`). Questions go through read, judge and causes
-independently of each other, so that as many requests as allowed are with the model at the same time.
+Each step resumes where an earlier start of the run stopped (`run_folder`). Questions go through read, judge and causes
+independently of each other, so that the model receives as many concurrent requests as allowed.
 """
 
 from __future__ import annotations
@@ -75,11 +75,11 @@ from graphmem.runtime.retries import RetryPolicy
 from graphmem.tenants.owners import Owner
 
 FACTS_PER_SAVE = 100
-"""Given facts of one save."""
+"""Given facts per save."""
 
 
 class ConversationStorer:
-    """Stores conversations for users of their ids; what a run has stored is not stored again."""
+    """Stores conversations for users with their ids, except those that the run has already stored."""
 
     def __init__(self, memory: AsyncClient, folder: RunFolder, *, given_facts: bool) -> None:
         self._memory = memory
@@ -87,7 +87,7 @@ class ConversationStorer:
         self._given_facts = given_facts
 
     async def store_all(self, conversations: Sequence[BenchmarkConversation], on_progress: ProgressCallback) -> None:
-        """Store conversations; raise ModelUnavailable when an extraction failed, after all others have ended."""
+        """Store conversations; raise ModelUnavailable if an extraction failed, once all others have ended."""
         await _store_each(conversations, self._store, on_progress, CONVERSATIONS_AT_ONCE)
 
     async def _store(self, conversation: BenchmarkConversation, progress: ProgressCounter) -> None:
@@ -100,7 +100,7 @@ class ConversationStorer:
             await self._save_facts(conversation)
 
     async def _store_session(self, user: str, session: str, messages: Sequence[BenchmarkMessage]) -> None:
-        """Send a session and wait until it is extracted from; raise ModelUnavailable when that failed."""
+        """Send a session and wait for its extraction; raise ModelUnavailable if it failed."""
         started = time.monotonic()
         receipt = Receipt()
         fields = {"id", "role", "name", "content", "timestamp"}
@@ -110,7 +110,7 @@ class ConversationStorer:
             job_id = accepted.id if isinstance(accepted, Job) else accepted.job_id
             if job_id is not None:
                 job = await wait_for_job(self._memory, job_id)
-                if failed_jobs([job]):  # an answer that cannot be used is asked for once more, also if it is recorded
+                if failed_jobs([job]):  # request an unusable answer again, even if it is recorded
                     job = await wait_for_job(self._memory, job_id)
                 if failed_jobs([job]):
                     raise ModelUnavailable(
@@ -129,7 +129,7 @@ class ConversationStorer:
         )
 
     async def _save_facts(self, conversation: BenchmarkConversation) -> None:
-        """Save the facts that the file states; a repeated save strengthens them and adds none."""
+        """Save the facts that the file states; saving again reinforces them without adding any."""
         if self._folder.sessions.find(GRAPHMEM, conversation.id, GIVEN_FACTS) is not None:
             return
         for start in range(0, len(conversation.facts), FACTS_PER_SAVE):
@@ -148,7 +148,7 @@ def _to_memory(fact: GivenFact) -> dict[str, object]:
 
 
 class ExtractingSystemStorer:
-    """Gives conversations to a system that extracts by itself; what it has got in a run it does not get again."""
+    """Sends conversations to a system with its own extraction, except those that it has received in this run."""
 
     def __init__(self, name: str, system: ExtractingSystem, folder: RunFolder) -> None:
         self._name = name
@@ -156,7 +156,7 @@ class ExtractingSystemStorer:
         self._folder = folder
 
     async def store_all(self, conversations: Sequence[BenchmarkConversation], on_progress: ProgressCallback) -> None:
-        """Store conversations and measure what is stored; raise ModelUnavailable when an extraction failed."""
+        """Store conversations and measure their stored size; raise ModelUnavailable if an extraction failed."""
         await _store_each(conversations, self._store, on_progress, self._system.conversations_at_once)
 
     async def _store(self, conversation: BenchmarkConversation, progress: ProgressCounter) -> None:
@@ -172,7 +172,7 @@ class ExtractingSystemStorer:
         messages: Sequence[BenchmarkMessage],
         progress: ProgressCounter,
     ) -> None:
-        """Send what is left of a session, and record after each part that it is stored."""
+        """Send the rest of a session, recording after each part that it is stored."""
         stored = self._folder.sessions.find(self._name, conversation.id, session) or StoredSession(
             system=self._name, conversation=conversation.id, session=session, messages=0, receipt=Receipt()
         )
@@ -199,7 +199,7 @@ async def _store_each(
     on_progress: ProgressCallback,
     at_once: int,
 ) -> None:
-    """Store so many conversations at the same time; raise the first error after all others have ended."""
+    """Store `at_once` conversations concurrently; raise the first error once all others have ended."""
     progress = ProgressCounter(on_progress, sum(len(conversation.messages) for conversation in conversations))
     slots = asyncio.Semaphore(at_once)
 
@@ -215,15 +215,15 @@ async def _store_each(
 T = TypeVar("T", bound=BaseModel)
 
 _BUSY = RetryPolicy(attempts=5, backoff=2.0)
-"""How often a context is tried to build while the database is busy."""
+"""Retries of building a context while the database is busy."""
 
 ShowProgress = Callable[[str, str], AbstractContextManager[ProgressCallback]]
-"""Shows the progress of a step, by its label and its unit."""
+"""Shows the progress of a step, given its label and unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Models:
-    """The models that read and judge, and how many requests they get at the same time."""
+    """The reader and the judge, and the number of concurrent requests."""
 
     reader: LanguageModel
     judge: LanguageModel
@@ -250,7 +250,7 @@ class EvaluationRun:
         self._conversations = {conversation.id: conversation for conversation in data.conversations}
 
     async def store(self, show: ShowProgress, *, given_facts: bool) -> None:
-        """Store the conversations and extract from them, and have the systems that extract by themselves do so."""
+        """Store the conversations and extract from them, also with the systems that have their own extraction."""
         storer = ConversationStorer(self._resources.memory, self._folder, given_facts=given_facts)
         with show("Storing", "messages") as on_progress:
             await storer.store_all(self._data.conversations, on_progress)
@@ -269,15 +269,15 @@ class EvaluationRun:
         return [name for name in self._systems if name in EXTRACTING_SYSTEMS]
 
     async def _measure(self, conversation: BenchmarkConversation) -> StoredSize:
-        """Return how much graphmem has stored of a conversation."""
+        """Return the size of a conversation stored by graphmem."""
         group_id = Owner(self._resources.tenant, conversation.id).group_id
         dimension = self._resources.embedder.dimension
         return await measure_group(self._resources.graph, GRAPHMEM, conversation, group_id, dimension)
 
     async def build_contexts(self, show: ShowProgress) -> None:
-        """Build the contexts of all questions, one after the other, so that their times can be compared.
+        """Build the contexts of all questions, one after another, so that their times are comparable.
 
-        What other systems have stored outside the folder of the run is removed then.
+        Afterwards, data that other systems stored outside the run folder is removed.
         """
         async with AsyncExitStack() as stack:
             systems = {
@@ -297,7 +297,7 @@ class EvaluationRun:
                 await system.remove(self._data.conversations)
 
     async def _find(self, system: ContextSystem, question: AskedQuestion) -> list[AnswerContext]:
-        """Return the contexts of a system; a busy database is asked again, and what it took before is not counted."""
+        """Return a system's contexts; retry while the database is busy, not counting the time of failed attempts."""
         conversation = self._conversations[question.conversation]
         return await _BUSY.run(
             "contexts",
@@ -306,7 +306,7 @@ class EvaluationRun:
         )
 
     async def answer_all(self, models: Models, show: ShowProgress) -> list[Unavailable]:
-        """Have all questions answered and judged; return why requests failed, which a further start sends again."""
+        """Have all questions answered and judged; return the errors of failed requests, repeated by the next start."""
         asking = _Asking(models)
         with show("Answers", "questions") as on_progress:
             progress = ProgressCounter(on_progress, len(self._data.questions))
@@ -333,7 +333,7 @@ class EvaluationRun:
         ]
 
     async def _read(self, asking: _Asking, question: AskedQuestion) -> None:
-        """Have a question answered from each of its contexts; equal contexts are read once."""
+        """Have a question answered from each of its contexts; equal contexts are read only once."""
         by_text: dict[str, list[AnswerContext]] = {}
         for context in self._contexts_of(question):
             if context.system != ASK and self._folder.answers.find(*context.key) is None:
@@ -370,7 +370,7 @@ class EvaluationRun:
         await _gather(map(ask, missing))
 
     async def _judge(self, asking: _Asking, question: AskedQuestion) -> None:
-        """Have the different answers to a question judged, unless they are."""
+        """Have the distinct answers to a question judged, unless they already are."""
         given = [answer.answer for answer in self._folder.answers if answer.question_id == question.id]
         answers = distinct_answers(question, given)
         if all(self._folder.judgements.find(question.id, answer) for answer in answers):
@@ -392,7 +392,7 @@ class EvaluationRun:
         self._folder.costs.add(RequestCost(question_id=question.id, purpose="judge", receipt=judged.receipt))
 
     async def _find_causes(self, asking: _Asking, question: AskedQuestion) -> None:
-        """Have the wrong answers from graphmem's contexts looked into."""
+        """Have the causes of wrong answers from graphmem's contexts found."""
         wrong = [context for context in self._contexts_of(question, CONTEXT) if self._is_wrong(context)]
         wrong = [context for context in wrong if self._folder.causes.find(*context.key) is None]
         if not wrong:
@@ -432,7 +432,7 @@ class EvaluationRun:
 
 
 class _Asking:
-    """Asks the models, so many requests at the same time, and collects the failures."""
+    """Sends requests to the models, a limited number concurrently, and collects the failures."""
 
     def __init__(self, models: Models) -> None:
         self._models = models
@@ -440,11 +440,11 @@ class _Asking:
         self.failures: list[Unavailable] = []
 
     async def read(self, prompt: Prompt) -> Completion[ReaderAnswer]:
-        """Return the answer of the reader."""
+        """Return the reader's answer."""
         return await self._ask(self._models.reader, prompt, ReaderAnswer)
 
     async def judge(self, prompt: Prompt, schema: type[T]) -> Completion[T]:
-        """Return the answer of the judge."""
+        """Return the judge's answer."""
         return await self._ask(self._models.judge, prompt, schema)
 
     async def _ask(self, model: LanguageModel, prompt: Prompt, schema: type[T]) -> Completion[T]:
@@ -453,7 +453,7 @@ class _Asking:
 
 
 async def _gather(works: Iterable[Awaitable[None]]) -> None:
-    """Wait for all works, then raise the first error."""
+    """Wait for all tasks, then raise the first error."""
     ended = await asyncio.gather(*works, return_exceptions=True)
     if errors := [error for error in ended if isinstance(error, BaseException)]:
         raise errors[0]

@@ -1,12 +1,12 @@
-"""Graphiti as a system to compare with (extra `graphiti`): its search on graphmem's graph, and with its own extraction.
+"""Graphiti as a compared system (extra `graphiti`): its search on graphmem's graph, and its own extraction.
 
-Graphiti rejects group ids with a colon, which graphmem's have. For its search a user therefore gets an alias, and the
-driver replaces it by the group id on the way to Neo4j.
+Graphiti rejects group ids with a colon, which graphmem's have. For its search, a user therefore gets an alias, which
+the driver replaces by the group id on the way to Neo4j.
 
-With its own extraction every message becomes an episode, `speaker: text`, with the time of the message, as Graphiti's
-documentation describes messages. Its prompts go to the model that extracts for graphmem, through graphmem's client, and
-its texts to the same embedder. It writes into the same database, for each conversation into a group of its own, which
-is removed when all contexts of the run are built.
+With its own extraction, every message becomes an episode, `speaker: text`, with the message's time, as Graphiti's
+documentation describes. Its prompts go to graphmem's extraction model through graphmem's client, its texts to the same
+embedder. It writes into the same database, into a separate group per conversation, which is removed once all contexts
+of the run are built.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphitiBaseline:
-    """An open Graphiti; `aliases` maps the aliases of users to their group ids."""
+    """An open Graphiti; `aliases` maps users' aliases to group ids."""
 
     graphiti: Any
     aliases: dict[str, str]
@@ -66,7 +66,7 @@ class GraphitiBaseline:
         return found
 
     async def search_episodes(self, owner: Owner, question: str, limit: int) -> list[str]:
-        """Return the uuids of the episodes found, best first, as Graphiti's combined search finds them."""
+        """Return the uuids of the episodes found by Graphiti's combined search, best first."""
         from graphiti_core.search.search_config import SearchConfig
         from graphiti_core.search.search_config_recipes import COMBINED_HYBRID_SEARCH_RRF
 
@@ -83,7 +83,7 @@ class GraphitiBaseline:
 @asynccontextmanager
 async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> AsyncIterator[GraphitiBaseline]:
     """Open Graphiti on the database of the settings with the vectors of an embedder; needs the extra `graphiti`."""
-    # Graphiti's queries name a property that graphmem's graph does not have; Neo4j warns of it with every question.
+    # Graphiti's queries name a property that graphmem's graph lacks, so Neo4j would warn at every question.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
     with graphiti_environment(embedder):
         from graphiti_core.driver.neo4j_driver import Neo4jDriver
@@ -99,7 +99,7 @@ async def open_graphiti_baseline(settings: Settings, embedder: Embedder) -> Asyn
 
     class AliasDriver(Neo4jDriver):
         async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-            """Leave the schema as graphmem made it."""
+            """Keep graphmem's schema."""
 
         async def execute_query(self, cypher_query_: Any, **parameters: Any) -> Any:
             for name in ("group_ids", "query"):
@@ -117,7 +117,7 @@ _receipts: ContextVar[list[Receipt]] = ContextVar("graphiti_receipts")
 
 
 class _RequestFailed(BaseException):
-    """A request of Graphiti failed; no `Exception`, for which Graphiti would go on without the dates of a fact."""
+    """A failed Graphiti request; not an `Exception`, after which Graphiti would go on without the dates of a fact."""
 
     def __init__(self, error: GraphmemError) -> None:
         super().__init__(error.detail)
@@ -129,8 +129,8 @@ class GraphitiSystem:
 
     messages_per_add = 1
     conversations_at_once = 1
-    """Words are weighed over all groups of a full-text index: with others in between, its prompts list known facts in
-    another order now and then, and a run could not be replayed."""
+    """One, since a full-text index weighs words over all groups: concurrent conversations would sometimes change the
+    order of known facts in prompts, and a run could not be replayed."""
 
     def __init__(self, resources: SystemResources, graphiti: Graphiti) -> None:
         self._resources = resources
@@ -138,9 +138,9 @@ class GraphitiSystem:
         self._message_ids: dict[str, dict[str, str]] = {}
 
     async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:
-        """Store messages and extract from them; return what the requests cost. One that is stored is left out.
+        """Store messages that are not stored yet and extract from them; return the cost of the requests.
 
-        Raises ModelUnavailable when a request failed; of a message nothing is stored then.
+        Raises ModelUnavailable if a request failed; nothing of that message is stored then.
         """
         from graphiti_core.nodes import EpisodeType
 
@@ -149,7 +149,7 @@ class GraphitiSystem:
             for message in messages:
                 if message.id in stored:
                     continue
-                # Graphiti compares with what it finds by words; the index of graphmem is updated right after a write.
+                # Graphiti compares with facts found by words, so graphmem's index must be up to date after each write.
                 await self._resources.graph.fetch("schema.await_indexes")
                 try:
                     await self._graphiti.add_episode(
@@ -167,7 +167,7 @@ class GraphitiSystem:
     async def find(
         self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
     ) -> list[AnswerContext]:
-        """Return the context of each budget: the facts found, with the days between which they hold."""
+        """Return the context of each budget: the facts found, with their valid dates."""
         if conversation.id not in self._message_ids:
             self._message_ids[conversation.id] = await self._read_message_ids(conversation)
         ids = self._message_ids[conversation.id]
@@ -180,7 +180,7 @@ class GraphitiSystem:
         return [fill_context(question, GRAPHITI, budget, lines, seconds) for budget in budgets]
 
     async def measure(self, conversation: BenchmarkConversation) -> StoredSize:
-        """Return how much is stored of a conversation."""
+        """Return the stored size of a conversation."""
         group_id, dimension = self._group_id(conversation), self._resources.embedder.dimension
         return await measure_group(self._resources.graph, GRAPHITI, conversation, group_id, dimension)
 
@@ -195,13 +195,13 @@ class GraphitiSystem:
         return graphiti_group(self._resources.tenant, conversation.id)
 
     async def _read_message_ids(self, conversation: BenchmarkConversation) -> dict[str, str]:
-        """Return the ids of the messages that are stored, by the uuids of their episodes."""
+        """Return the ids of the stored messages by the uuids of their episodes."""
         rows = await self._resources.graph.fetch("graphiti.list_episodes", group_id=self._group_id(conversation))
         return {row["properties"]["uuid"]: row["properties"]["name"] for row in rows}
 
 
 def describe_edges(edges: Sequence[EntityEdge], message_ids: Mapping[str, str]) -> list[FoundLine]:
-    """Return edges of Graphiti as lines; `message_ids` are those of messages by the uuids of their episodes. Pure."""
+    """Return Graphiti's edges as lines; `message_ids` has message ids by the uuids of their episodes. Pure."""
     return [
         FoundLine(
             describe_fact(edge.fact, edge.valid_at, edge.invalid_at),
@@ -213,14 +213,14 @@ def describe_edges(edges: Sequence[EntityEdge], message_ids: Mapping[str, str]) 
 
 
 def graphiti_group(tenant: str, conversation: str) -> str:
-    """Return the group of a conversation of the run with this tenant, of characters that Graphiti takes. Pure."""
+    """Return the group of a conversation in the run of this tenant, in characters that Graphiti accepts. Pure."""
     return f"evaluate-{hashlib.sha256(f'{tenant}:{conversation}'.encode()).hexdigest()[:24]}"
 
 
 async def measure_group(
     graph: Graph, system: str, conversation: BenchmarkConversation, group_id: str, dimension: int
 ) -> StoredSize:
-    """Return how much a group of the graph holds: all versions of facts, entities and messages."""
+    """Return the size of a group in the graph: all versions of facts, entities and messages."""
     values = json.dumps(await read_group(graph, group_id), ensure_ascii=False, default=str)
     counted = (await graph.fetch("graphiti.count_stored", group_id=group_id))[0]
     return StoredSize(
@@ -235,8 +235,8 @@ async def measure_group(
 
 @asynccontextmanager
 async def open_graphiti_system(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
-    """Open Graphiti on the database of the run, with the model that extracts for graphmem; needs its package."""
-    # Graphiti's queries name properties that no node has yet; Neo4j warns of them with every episode.
+    """Open Graphiti on the run's database, with graphmem's extraction model; needs its package."""
+    # Graphiti's queries name properties that no node has yet, so Neo4j would warn at every episode.
     logging.getLogger("neo4j.notifications").setLevel(logging.ERROR)
     settings = resources.settings
     with graphiti_environment(resources.embedder):
@@ -244,7 +244,7 @@ async def open_graphiti_system(resources: SystemResources) -> AsyncIterator[Extr
 
     class GraphmemSchemaDriver(Neo4jDriver):
         async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-            """Leave the schema as graphmem made it: it has every index that Graphiti reads, by the same name."""
+            """Keep graphmem's schema, which has every index that Graphiti reads, under the same names."""
 
     password = settings.neo4j_password.get_secret_value() if settings.neo4j_password else ""
     driver = GraphmemSchemaDriver(settings.neo4j_uri or "", settings.neo4j_user, password, settings.neo4j_database)
@@ -256,7 +256,7 @@ async def open_graphiti_system(resources: SystemResources) -> AsyncIterator[Extr
 
 
 def _to_graphiti_client(model: LanguageModel) -> LLMClient:
-    """Return Graphiti's client of servers with the OpenAI API, whose requests `model` sends."""
+    """Return Graphiti's client for servers with the OpenAI API, sending its requests through `model`."""
     from graphiti_core.llm_client.config import LLMConfig
     from graphiti_core.llm_client.openai_generic_client import OpenAIGenericClient
 
@@ -278,7 +278,7 @@ def _to_graphiti_client(model: LanguageModel) -> LLMClient:
 
 @contextmanager
 def _counting_costs() -> Iterator[list[Receipt]]:
-    """Yield the receipts of the requests that Graphiti sends in this block, whatever other conversations send."""
+    """Yield the receipts of Graphiti's requests in this block, excluding those of concurrent conversations."""
     receipts: list[Receipt] = []
     token = _receipts.set(receipts)
     try:

@@ -1,15 +1,15 @@
-"""Judging: the different answers to a question in one request, blind to their origin, by its benchmark's rule. Pure.
+"""Judging all distinct answers to a question in one request, blind to their origin, by the benchmark's rule. Pure.
 
-Beside it the figures of contexts, and where a wrong answer went wrong.
+The module also has the figures of contexts, and finds the causes of wrong answers.
 
-The rules are those that the benchmarks publish, in other words:
+The rules are those published with the benchmarks, in other words:
 
-- LoCoMo: an answer is right or wrong, generously, as mem0, Zep and others judge it. Questions of the category
-  `adversarial` ask about what nobody said and are counted apart, as these do.
+- LoCoMo: an answer is right or wrong, judged generously, as by mem0, Zep and others. Like them, it counts questions of
+  the category `adversarial`, about things nobody said, separately.
 - LongMemEval: right or wrong, by a rule for each type of question; abstention is one of the types.
-- BEAM: a list of criteria, each met (1), half met (0.5) or not (0); an answer counts the mean of them. The order of
-  events is judged by the criteria alone, without the rank correlation that BEAM adds.
-- Other files: by their `rubric` as BEAM, or else right, partly right (0.5) or wrong.
+- BEAM: a list of criteria, each met (1), half met (0.5) or not (0); an answer's score is their mean. The order of
+  events is judged only by the criteria, without BEAM's additional rank correlation.
+- Other files: by their `rubric`, as for BEAM, or else right, partly right (0.5) or wrong.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PROMPTS = load_prompts(Path(__file__).with_name("prompts"))
 """The prompts of evaluations."""
 
 NO_CONTEXT = "(There are no notes.)"
-"""The text that a reader gets instead of an empty context."""
+"""The text given to a reader in place of an empty context."""
 
 
 class ReaderAnswer(BaseModel):
@@ -47,7 +47,7 @@ class ReaderAnswer(BaseModel):
 
 
 def reader_prompt(question: AskedQuestion, context: str) -> Prompt:
-    """Return what a reader gets: the context and the question, and nothing about where the context is from."""
+    """Return the prompt of a reader: the context and the question, without the origin of the context."""
     asked_at = {"asked_at": question.asked_at} if question.asked_at else {}
     return PROMPTS["answer"].render(notes=context or NO_CONTEXT, question=question.text, **asked_at)
 
@@ -61,10 +61,10 @@ class Rating(StrEnum):
 
 
 POINTS: Mapping[Rating, float] = {Rating.RIGHT: 1.0, Rating.PARTLY: 0.5, Rating.WRONG: 0.0}
-"""What an answer counts."""
+"""The points of each rating."""
 
 RIGHT_SCORE = 0.5
-"""Score from which an answer is not looked at as a wrong one."""
+"""The score from which an answer counts as right."""
 
 
 class RatedAnswer(BaseModel):
@@ -97,7 +97,7 @@ class CriteriaVerdicts(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ScoredAnswer:
-    """What an answer counts, from 0 to 1, and why."""
+    """The score of an answer, from 0 to 1, and the reason."""
 
     score: float
     reason: str
@@ -108,7 +108,7 @@ _RULES: Mapping[str, Mapping[str, str]] = yaml.safe_load(
 )
 
 UNANSWERABLE = "unanswerable"
-"""The rule for questions about what nobody said."""
+"""The rule for questions about things nobody said."""
 
 
 def find_rule(benchmark: Benchmark, question: AskedQuestion) -> str:
@@ -119,7 +119,7 @@ def find_rule(benchmark: Benchmark, question: AskedQuestion) -> str:
 
 
 def distinct_answers(question: AskedQuestion, answers: Iterable[str]) -> list[str]:
-    """Return the different answers to a question in a random order that depends on nothing else."""
+    """Return the distinct answers to a question, shuffled independently of their given order."""
     distinct = sorted({single_line(answer) for answer in answers})
     random.Random(f"{SEED} {question.id}").shuffle(distinct)
     return distinct
@@ -128,7 +128,7 @@ def distinct_answers(question: AskedQuestion, answers: Iterable[str]) -> list[st
 def judge_prompt(
     benchmark: Benchmark, question: AskedQuestion, answers: Sequence[str]
 ) -> tuple[Prompt, type[RatedAnswers] | type[CriteriaVerdicts]]:
-    """Return what the judge gets, and the shape of its verdicts."""
+    """Return the prompt of the judge, and the schema of its verdicts."""
     numbered = number_lines(answers)
     if question.criteria:
         criteria = number_lines(question.criteria)
@@ -142,7 +142,7 @@ def judge_prompt(
 def score_answers(
     question: AskedQuestion, answers: Sequence[str], judged: RatedAnswers | CriteriaVerdicts
 ) -> dict[str, ScoredAnswer]:
-    """Return what each answer counts; one without a verdict, or without points for every criterion, is missing."""
+    """Return the score of each answer, except those without a verdict or without points for every criterion."""
     scored: dict[int, ScoredAnswer] = {}
     for verdict in judged.verdicts:
         if isinstance(verdict, RatedAnswer):
@@ -153,15 +153,15 @@ def score_answers(
 
 
 def number_lines(texts: Iterable[str]) -> str:
-    """Return texts as a numbered list, one a line."""
+    """Return texts as a numbered list, one per line."""
     return "\n".join(f"{number}. {single_line(text)}" for number, text in enumerate(texts, start=1))
 
 
 RESAMPLES = 5_000
-"""Samples of the questions that an interval is taken from."""
+"""Bootstrap samples of the questions for an interval."""
 
 CONFIDENCE = 0.95
-"""Share of the samples whose mean is in the interval."""
+"""Share of the samples' means inside an interval."""
 
 _ISO_DAY = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
 _MONTHS = (
@@ -172,7 +172,7 @@ _MONTHS = (
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of one context: who built it, its budget, and what it was asked."""
+    """A figure for one context: its system, its budget, and its question."""
 
     question_id: str
     category: str
@@ -183,7 +183,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean with the bounds of its interval, over so many questions."""
+    """A mean with the bounds of its interval, over `count` questions."""
 
     mean: float
     low: float
@@ -204,9 +204,9 @@ def all_held(question: AskedQuestion, context: AnswerContext) -> float | None:
 
 
 def answer_share(question: AskedQuestion, context: AnswerContext) -> float | None:
-    """Return the share of the words of the expected answer that a context has; None for an answer without words.
+    """Return the share of the expected answer's words in a context; None for an answer without words.
 
-    Words of the question do not count, and days count in any form.
+    Words of the question do not count; days match in any format.
     """
     expected = _words(question.expected) - _words(question.text)
     return len(expected & _words(context.text)) / len(expected) if expected else None
@@ -220,21 +220,21 @@ def values_of(figures: Iterable[Figure], system: str, budget: int | None) -> dic
 
 
 def mean_of(values: Mapping[str, float]) -> Interval | None:
-    """Return the mean of the values of questions, with its interval; None without values."""
+    """Return the mean of values by question, with its interval; None without values."""
     return bootstrap(list(values.values())) if values else None
 
 
 def difference(first: Mapping[str, float], second: Mapping[str, float]) -> Interval | None:
-    """Return how much better the first values are than the second, over questions that both have.
+    """Return the mean by which the first values exceed the second, over the questions of both.
 
-    The interval is a bootstrap over the questions, in pairs.
+    The interval is a paired bootstrap over the questions.
     """
     both = sorted(first.keys() & second.keys())
     return bootstrap([first[key] - second[key] for key in both]) if both else None
 
 
 def bootstrap(values: Sequence[float], seed: int = SEED) -> Interval:
-    """Return the mean of values and the interval of means of samples with replacement."""
+    """Return the mean of values, and the interval of the means of bootstrap samples."""
     drawing = random.Random(seed)
     means = sorted(fmean(drawing.choices(values, k=len(values))) for _ in range(RESAMPLES))
     tail = int(RESAMPLES * (1 - CONFIDENCE) / 2)
@@ -276,7 +276,7 @@ def cause_prompt(
     memories: Sequence[Memory],
     contexts: Sequence[str],
 ) -> Prompt:
-    """Return what the model gets: the messages that answer, the memories taken from them, and the contexts."""
+    """Return the prompt about a wrong answer: the messages that answer, their memories, and the contexts."""
     told = [describe_fact(memory.content, memory.valid_at, memory.invalid_at)[2:] for memory in memories]
     shown = (f"Context {number}:\n{text or NO_CONTEXT}" for number, text in enumerate(contexts, start=1))
     return PROMPTS["cause"].render(
@@ -289,9 +289,9 @@ def cause_prompt(
 
 
 def find_cause(known: CauseAnswer, memories: Sequence[Memory], context: int, found_ids: Set[str]) -> Cause:
-    """Return the cause of a wrong answer from the context of a number.
+    """Return the cause of a wrong answer from the context numbered `context`.
 
-    `memories` are those of the prompt, and `found_ids` are what a wide search for the question finds.
+    `memories` are those of the prompt, `found_ids` those found by a wide search for the question.
     """
     if context in known.sufficient_contexts:
         return Cause.READ_WRONGLY

@@ -1,11 +1,11 @@
-"""Mem0 with its own extraction, as a system to compare with (package `mem0ai`, which no extra installs).
+"""mem0 with its own extraction, as a compared system (package `mem0ai`, which no extra installs).
 
-It gets two messages at a time, with their time in the metadata, and its reader gets memories with that time, as in
-mem0's own evaluation on LoCoMo. Its prompts go to the model that extracts for graphmem, through graphmem's client, and
-its texts to the same embedder. It keeps its vectors in Qdrant files in the folder of the run.
+It receives two messages at a time, with their time in the metadata, and its reader receives memories with that time, as
+in mem0's own evaluation on LoCoMo. Its prompts go to graphmem's extraction model through graphmem's client, its texts
+to the same embedder. It stores its vectors in Qdrant files in the run folder.
 
-The package takes no time of a message: its prompt names today as the day of the conversation, by which the model is to
-resolve "yesterday". Here it names the day of the messages, which mem0's service takes as `timestamp`.
+The package accepts no message time: its prompt gives today as the day of the conversation, from which the model is to
+resolve "yesterday". Here the prompt gives the day of the messages, which mem0's service accepts as `timestamp`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from graphmem.runtime.process import environment_defaults
 T = TypeVar("T")
 
 MESSAGES_PER_ADD = 2
-"""Messages that mem0 gets at a time, as in its own evaluation on LoCoMo."""
+"""Messages sent to mem0 at a time, as in its own evaluation on LoCoMo."""
 
 OLDEST_MAJOR_VERSION = 2
-"""The first major version of the package with the methods that are called here."""
+"""The first major version of the package with the methods called here."""
 
 MOST_STORED = 1_000_000
-"""Memories and entities of a conversation that are measured at most."""
+"""Most memories and entities of a conversation that are measured."""
 
 _DAYS_OF_PROMPT = re.compile(r"(?m)^(## (?:Observation|Current) Date\n)\d{4}-\d{2}-\d{2}$")
 
@@ -73,7 +73,7 @@ class Mem0StatedMemories(BaseModel):
 
 
 def find_mem0() -> str | None:
-    """Return the version of mem0 that is installed."""
+    """Return the installed version of mem0; None without one."""
     try:
         return version("mem0ai")
     except PackageNotFoundError:
@@ -81,7 +81,7 @@ def find_mem0() -> str | None:
 
 
 def describe_unusable_mem0(installed: str | None) -> str | None:
-    """Return why a version of mem0, or none, cannot be used, as the end of a sentence; None for one that can. Pure."""
+    """Return why an installed version of mem0, or none, is unusable, as the end of a sentence; None if usable. Pure."""
     advice = f"run pip install 'mem0ai>={OLDEST_MAJOR_VERSION}'"
     if installed is None:
         return f"needs mem0: {advice}, in a separate environment, because it needs an older protobuf."
@@ -91,7 +91,7 @@ def describe_unusable_mem0(installed: str | None) -> str | None:
 
 
 def to_mem0_messages(messages: Sequence[BenchmarkMessage]) -> list[ChatMessage]:
-    """Return messages as mem0 gets them: those with a name begin with it."""
+    """Return messages in mem0's form; those with a name begin with it."""
     return [
         {
             "role": "assistant" if message.role == "assistant" else "user",
@@ -102,18 +102,18 @@ def to_mem0_messages(messages: Sequence[BenchmarkMessage]) -> list[ChatMessage]:
 
 
 def date_prompt(text: str, day: date) -> str:
-    """Return a prompt of mem0 with the day of its messages in place of today, so that it can also be repeated."""
+    """Return a mem0 prompt with the day of its messages instead of today, which also makes it repeatable."""
     return _DAYS_OF_PROMPT.sub(rf"\g<1>{day:%Y-%m-%d}", text)
 
 
 def describe_memory(text: str, timestamp: str | None) -> str:
-    """Return a memory as a line with the day of the messages that it was taken from."""
+    """Return a memory as a line with the day of its messages."""
     day = f"{timestamp[:10]}: " if timestamp else ""
     return f"- {day}{single_line(text)}"
 
 
 class Mem0System:
-    """Mem0's `add` and `search`; each conversation has a store of its own, and a thread that uses it."""
+    """mem0's `add` and `search`; each conversation has its own store, used by its own thread."""
 
     messages_per_add = MESSAGES_PER_ADD
     conversations_at_once = CONVERSATIONS_AT_ONCE
@@ -124,7 +124,7 @@ class Mem0System:
         self._stores: dict[str, _Mem0Store] = {}
 
     async def add(self, conversation: BenchmarkConversation, messages: Sequence[BenchmarkMessage]) -> Receipt:
-        """Store messages and extract from them; return what the requests cost."""
+        """Store messages and extract from them; return the cost of the requests."""
         return await (await self._open_store(conversation)).add(messages)
 
     async def find(
@@ -143,11 +143,11 @@ class Mem0System:
         return [fill_context(question, MEM0, budget, lines, seconds) for budget in budgets]
 
     async def measure(self, conversation: BenchmarkConversation) -> StoredSize:
-        """Return how much is stored of a conversation."""
+        """Return the stored size of a conversation."""
         return await (await self._open_store(conversation)).measure()
 
     async def remove(self, conversations: Sequence[BenchmarkConversation]) -> None:
-        """Leave what is stored: it is in the folder of the run."""
+        """Do nothing: all data is in the run folder."""
 
     async def aclose(self) -> None:
         """Close the stores."""
@@ -164,7 +164,7 @@ class Mem0System:
 
 @asynccontextmanager
 async def open_mem0_system(resources: SystemResources) -> AsyncIterator[ExtractingSystem]:
-    """Open mem0 with the model that extracts for graphmem; needs its package."""
+    """Open mem0 with graphmem's extraction model; needs its package."""
     async with resources.open_model() as model:
         memory = Mem0System(resources, model)
         try:
@@ -174,7 +174,7 @@ async def open_mem0_system(resources: SystemResources) -> AsyncIterator[Extracti
 
 
 class _Mem0Store:
-    """The memories of a conversation, opened and used in one thread, because the files of Qdrant belong to it."""
+    """The memories of a conversation, opened and used in one thread, because Qdrant's files belong to that thread."""
 
     def __init__(self, conversation: BenchmarkConversation, resources: SystemResources, model: LanguageModel) -> None:
         self._conversation = conversation
@@ -189,13 +189,13 @@ class _Mem0Store:
         self._memory: Any = None
 
     async def open(self) -> None:
-        """Open the files, unless they are."""
+        """Open the files, unless already open."""
         async with self._in_use:
             if self._memory is None:
                 self._memory = await self._run(self._open)
 
     async def add(self, messages: Sequence[BenchmarkMessage]) -> Receipt:
-        """Store messages and extract from them; return what the requests cost."""
+        """Store messages and extract from them; return the cost of the requests."""
         said_at = messages[0].timestamp or datetime.now(UTC)
         metadata = {"timestamp": said_at.isoformat(), "message_ids": [message.id for message in messages]}
         self._model.begin(said_at.date())
@@ -208,7 +208,7 @@ class _Mem0Store:
             if isinstance(error.__cause__, GraphmemError):
                 raise error.__cause__ from None
             raise
-        if self._vectors.failure is not None:  # mem0 goes on without the memory
+        if self._vectors.failure is not None:  # mem0 continues without the memory
             raise self._vectors.failure
         return sum(self._model.receipts, Receipt())
 
@@ -219,7 +219,7 @@ class _Mem0Store:
         return results
 
     async def measure(self) -> StoredSize:
-        """Return how much is stored."""
+        """Return the stored size."""
 
         def list_stored(store: Any) -> list[Mapping[str, Any]]:
             rows = store.list(filters=self._filters, top_k=MOST_STORED)[0]
@@ -239,7 +239,7 @@ class _Mem0Store:
         )
 
     async def aclose(self) -> None:
-        """Close the files; a request that is under way is given up."""
+        """Close the files, cancelling a pending request."""
         self._model.cancel()
         if self._memory is not None:
             await self._run(self._close)
@@ -252,7 +252,7 @@ class _Mem0Store:
         self._folder.mkdir(parents=True, exist_ok=True)
         with environment_defaults(MEM0_TELEMETRY="False", MEM0_DIR=str(self._folder)):
             from mem0 import Memory
-        logging.getLogger("mem0").setLevel(logging.CRITICAL)  # what it logs as an error is raised
+        logging.getLogger("mem0").setLevel(logging.CRITICAL)  # errors that it logs are also raised
         memory = Memory.from_config(_mem0_config(self._folder, self._embedder.dimension))
         memory.llm = self._model
         memory.embedding_model = self._vectors
@@ -264,7 +264,7 @@ class _Mem0Store:
 
 
 def _mem0_config(folder: Path, dimension: int) -> dict[str, Any]:
-    """Return mem0's configuration; its clients of a provider, which it opens in any case, are replaced."""
+    """Return mem0's configuration; the provider clients, which it always opens, are replaced later."""
     unused = {"api_key": "unused"}
     store = {"collection_name": "memories", "path": str(folder / "qdrant"), "embedding_model_dims": dimension}
     return {
@@ -276,7 +276,7 @@ def _mem0_config(folder: Path, dimension: int) -> dict[str, Any]:
 
 
 class _Mem0Model:
-    """What mem0 asks for completions, in the thread of a store."""
+    """The language model for mem0, called in the thread of a store."""
 
     def __init__(self, model: LanguageModel, loop: asyncio.AbstractEventLoop) -> None:
         self._model = model
@@ -286,12 +286,12 @@ class _Mem0Model:
         self.receipts: list[Receipt] = []
 
     def begin(self, day: date) -> None:
-        """Count what the next messages cost, which are of `day`."""
+        """Start counting the cost of the next messages, said on `day`."""
         self._day = day
         self.receipts = []
 
     def cancel(self) -> None:
-        """Give up the request that is under way."""
+        """Cancel a pending request."""
         if self._asked is not None:
             self._asked.cancel()
 
@@ -306,7 +306,7 @@ class _Mem0Model:
 
 
 class _Mem0Embedder:
-    """What mem0 asks for vectors, in the thread of a store."""
+    """The embedder for mem0, called in the thread of a store."""
 
     def __init__(self, embedder: Embedder, loop: asyncio.AbstractEventLoop) -> None:
         self._embedder = embedder

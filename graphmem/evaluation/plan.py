@@ -1,4 +1,4 @@
-"""What a run will ask of a model before it starts: calls, tokens, time, and cost at given prices. Pure."""
+"""Estimates of a run's model usage before it starts: calls, tokens, time, and cost at given prices. Pure."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from graphmem.text.token_counts import count_tokens
 CONTEXT, SEARCH, FULL_CONTEXT, GRAPHITI_SEARCH = "context", "search", "full-context", "graphiti-search"
 ASK = "ask"
 GRAPHITI, MEM0 = "graphiti", "mem0"
-"""The names of compared systems, as options, plans and reports give them."""
+"""Names of compared systems in options, plans and reports."""
 
 CALLS_PER_BATCH = 2
-"""Calls of a model for a batch of messages: one extracts, one compares what it found with what is known."""
+"""Model calls per batch of messages: one extracts, one compares the result with known facts."""
 
 KNOWN_FACTS_TOKENS = 1_500
-"""Tokens of the names, facts and earlier messages that the two prompts of a batch show; measured on LoCoMo."""
+"""Tokens of names, facts and earlier messages in both prompts of a batch; measured on LoCoMo."""
 
 ANSWER_TOKENS: Mapping[str, int] = {"extraction": 900, "reading": 30, "judging": 120, "causes": 60}
-"""Tokens that a model writes in a call, by step; measured on LoCoMo."""
+"""Completion tokens of a call by step; measured on LoCoMo."""
 
 
 @dataclass(frozen=True, slots=True)
 class AddEstimate:
-    """What a system that extracts by itself asks of a model when it gets messages.
+    """The model usage of a system with its own extraction, per add.
 
-    `prompt_tokens` are those of a call, the messages included; of the `calls`, so many as `rounds` follow each other.
-    Conversations follow each other unless they are `parallel`.
+    `prompt_tokens` are those of a call, including the messages; `rounds` of the `calls` are sequential. Conversations
+    are sequential unless `parallel`.
     """
 
     messages: int
@@ -47,31 +47,31 @@ class AddEstimate:
 
 
 ADD_ESTIMATES: Mapping[str, AddEstimate] = {
-    # The entities of a message, those that are known, its facts; two of them compared with those known, and dated.
+    # The entities of a message, known entities, its facts; comparing two facts with known ones, and dating them.
     GRAPHITI: AddEstimate(messages=1, calls=6, rounds=5, prompt_tokens=1_900, completion_tokens=150, parallel=False),
-    # One prompt of 7,700 tokens, with the messages before and ten memories.
+    # One prompt of 7,700 tokens, with earlier messages and ten memories.
     MEM0: AddEstimate(messages=2, calls=1, rounds=1, prompt_tokens=9_000, completion_tokens=250, parallel=True),
 }
 """The estimates by system."""
 
 SECONDS_PER_CALL = 5.0
-"""Seconds of a call, by which the time of a run is estimated."""
+"""Estimated seconds per call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices of a million tokens, in any currency."""
+    """Prices per million tokens, in any currency."""
 
     prompt: float
     completion: float
 
     def cost_of(self, prompt_tokens: float, completion_tokens: float) -> float:
-        """Return what tokens cost."""
+        """Return the cost of tokens."""
         return (prompt_tokens * self.prompt + completion_tokens * self.completion) / 1_000_000
 
 
 class StepPlan(BaseModel):
-    """What a step asks of a model, at most."""
+    """The most model usage of a step."""
 
     step: str
     calls: int
@@ -82,7 +82,7 @@ class StepPlan(BaseModel):
 
 
 class RunPlan(BaseModel):
-    """What a run will do, and what it asks of models, step by step."""
+    """The plan of a run, with the model usage of each step."""
 
     benchmark: str
     name: str
@@ -107,9 +107,9 @@ def make_plan(
     answers: bool,
     prices: Prices | None,
 ) -> RunPlan:
-    """Return the plan of a run; the sessions of a conversation follow each other, everything else is parallel.
+    """Return the plan of a run; the sessions of a conversation are sequential, everything else is parallel.
 
-    `ask` may look twice, for which a second call is counted.
+    For `ask`, which may look twice, two calls are counted.
     """
     steps = []
     if extracts:
@@ -154,7 +154,7 @@ def make_plan(
 
 
 def _plan_adds(data: BenchmarkData, system: str, estimate: AddEstimate, prices: Prices | None) -> StepPlan:
-    """Return what a system that extracts by itself asks of a model."""
+    """Return the model usage of a system with its own extraction."""
     adds = [
         sum(math.ceil(len(messages) / estimate.messages) for _, messages in conversation.sessions())
         for conversation in data.conversations

@@ -1,4 +1,4 @@
-"""The figures of a run; the report and the answers in Markdown; pictures, with the extra `evaluate`. Pure."""
+"""The figures of a run, the report and the answers in Markdown, and plots, with the extra `evaluate`. Pure."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from graphmem.evaluation.run_folder import GRAPHMEM, AnswerContext, RunFolder, R
 from graphmem.models.language_model import Receipt
 
 MESSAGES_OF_A_COST = 1_000
-"""Messages for which the cost of extraction is stated."""
+"""Number of messages for which extraction costs are stated."""
 
 _STORED = "kB stored are those of values and vectors (4 bytes a number), without indexes"
 
@@ -48,17 +48,17 @@ NOT_COMPARABLE: Mapping[str, Sequence[str]] = {
         f"mem0 stores memories and entities, no messages; {_STORED}.",
     ),
 }
-"""Caveats for comparing figures of systems that extract by themselves with graphmem's."""
+"""Caveats for comparing the figures of systems that have their own extraction with graphmem's."""
 
 
 MANY_NEEDED = 3
-"""Messages from which questions that need as many or more are counted together."""
+"""Questions that need at least this many messages are counted together."""
 
 
 class HeldFigures(BaseModel):
-    """How often the contexts of a system at a budget hold all messages, for the questions that need `needed` of them.
+    """How often a system's contexts at a budget hold all messages, for questions that need `needed` of them.
 
-    The last `needed` stands for `MANY_NEEDED` or more.
+    The highest `needed`, `MANY_NEEDED`, includes questions that need more.
     """
 
     system: str
@@ -69,10 +69,10 @@ class HeldFigures(BaseModel):
 
 
 class SystemFigures(BaseModel):
-    """The figures of a system at a budget: the mean size, right answers with their interval, evidence, and times.
+    """The figures of a system at a budget: mean size, right answers with their interval, evidence, and times.
 
-    `evidence` is the share of the messages that answer a question of which the contexts have the text or a fact;
-    `words` that of the words of the expected answer.
+    `evidence` is the share of the answering messages whose text or facts are in the contexts; `words` is the share of
+    the expected answer's words.
     """
 
     system: str
@@ -94,7 +94,7 @@ class SystemFigures(BaseModel):
 
 
 class CategoryFigures(BaseModel):
-    """The right answers of a category by the label of the system; with `counted` they are part of the total."""
+    """The right answers of a category by system label; if `counted`, they are part of the total."""
 
     category: str
     questions: int
@@ -103,7 +103,7 @@ class CategoryFigures(BaseModel):
 
 
 class ScoreDifference(BaseModel):
-    """How much better `context` is than another system at a budget, over the questions of both, with its interval."""
+    """The gain of `context` over another system at a budget, over the questions of both, with its interval."""
 
     system: str
     budget: int
@@ -114,7 +114,7 @@ class ScoreDifference(BaseModel):
 
 
 class StepCost(BaseModel):
-    """What a step asked of models; `cost` is None without prices."""
+    """The model usage of a step; `cost` is None without prices."""
 
     step: str
     calls: int
@@ -125,10 +125,9 @@ class StepCost(BaseModel):
 
 
 class ExtractionFigures(BaseModel):
-    """What 1,000 messages take when a system extracts from them, and what it stores of them.
+    """The model usage and stored data of a system's extraction per 1,000 messages.
 
-    `seconds` are those that an add or the extraction of a session took, one after the other; `size` is in bytes;
-    `cost` is None without prices.
+    `seconds` sums the durations of the adds or session extractions; `size` is in bytes; `cost` is None without prices.
     """
 
     system: str
@@ -144,7 +143,7 @@ class ExtractionFigures(BaseModel):
 
 
 class EvaluationReport(BaseModel):
-    """The figures of a run, as far as it has got."""
+    """The figures of a run so far."""
 
     options: RunOptions
     embedder: str
@@ -160,14 +159,14 @@ class EvaluationReport(BaseModel):
 
 
 def is_counted_apart(benchmark: Benchmark, question: AskedQuestion) -> bool:
-    """Return whether a question is no part of the total: those of LoCoMo about what nobody said, as published."""
+    """Return whether a question is excluded from the total: LoCoMo's about things nobody said, as published."""
     return benchmark is Benchmark.LOCOMO and question.is_unanswerable
 
 
 def build_report(
     data: BenchmarkData, folder: RunFolder, options: RunOptions, embedder: str, prices: Prices | None
 ) -> EvaluationReport:
-    """Return the figures of what a run has done."""
+    """Return the figures of a run so far."""
     figures = _Figures(data, folder)
     kinds = sorted(
         {(context.system, context.budget) for context in folder.contexts},
@@ -239,7 +238,7 @@ class _Figures:
         )
 
     def of_needed(self, kinds: Sequence[tuple[str, int | None]]) -> list[HeldFigures]:
-        """Return how often all needed messages are held, by how many are needed, without unanswerable questions."""
+        """Return how often contexts hold all needed messages, by their number, without unanswerable questions."""
         needed = {
             question.id: min(MANY_NEEDED, len(set(question.evidence)))
             for question in self._data.questions
@@ -274,7 +273,7 @@ class _Figures:
         return found
 
     def differences(self, kinds: Sequence[tuple[str, int | None]]) -> list[ScoreDifference]:
-        """Return how much better `context` is than each other system, at each budget of `context`."""
+        """Return the gain of `context` over each other system, at each budget of `context`."""
         found = []
         for _, budget in (kind for kind in kinds if kind[0] == CONTEXT and kind[1] is not None):
             assert budget is not None
@@ -342,7 +341,7 @@ def _sum_receipts(folder: RunFolder, system: str) -> Receipt:
 
 
 def _measure_extraction(folder: RunFolder, system: str, prices: Prices | None) -> ExtractionFigures | None:
-    """Return what extraction with a system took, or None where it asked no model."""
+    """Return the model usage and stored data of a system's extraction; None if it called no model."""
     sessions = [session for session in folder.sessions if session.system == system]
     messages, receipt = sum(session.messages for session in sessions), _sum_receipts(folder, system)
     if not (messages and receipt.llm_calls):
@@ -378,7 +377,7 @@ def _label(system: str, budget: int | None) -> str:
 
 
 def render_report(report: EvaluationReport, plots: Sequence[str] = ()) -> str:
-    """Return the report in Markdown; `plots` are the names of the pictures beside it."""
+    """Return the report in Markdown; `plots` are the file names of the plots next to it."""
     options = report.options
     parts = [
         f"# {options.benchmark}: {options.name}",
@@ -445,7 +444,7 @@ def _render_systems(report: EvaluationReport) -> str:
 
 
 def _render_held(report: EvaluationReport) -> str:
-    """Return a row for each number of needed messages, with how often all of them are held."""
+    """Return a row for each number of needed messages, with how often contexts hold all of them."""
     shares = {(row.system, row.budget, row.needed): row.share for row in report.held}
     counts = {row.needed: row.questions for row in report.held}
     rows = [
@@ -518,7 +517,7 @@ def _render_extractions(report: EvaluationReport) -> str:
 
 
 def render_answers(data: BenchmarkData, folder: RunFolder) -> str:
-    """Return every answer with its judgement, question by question, the wrong ones with what went wrong."""
+    """Return every answer with its judgement, by question, and the cause of wrong ones."""
     parts = [f"# Answers: {data.benchmark.value}, {data.name}"]
     contexts: dict[str, list[AnswerContext]] = {}
     for context in folder.contexts:
@@ -569,11 +568,11 @@ def _number(value: float | None) -> str:
 
 
 SIZE_INCHES = (7.0, 4.2)
-"""Width and height of a picture."""
+"""Width and height of a plot."""
 
 
 def draw_plots(report: EvaluationReport, folder: Path) -> list[str]:
-    """Draw the pictures for which there are figures into a folder; return their names."""
+    """Draw the plots that have figures into a folder; return their file names."""
     import matplotlib as mpl
 
     mpl.use("agg")

@@ -1,4 +1,4 @@
-"""The folder of a run: what it was asked to do and what it has done, so that a second start goes on."""
+"""The folder of a run: its options and results so far, so that a second start resumes it."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ class _RunRecord(BaseModel):
 
 
 class _KeyedRecord(_RunRecord):
-    """A record that replaces an earlier one with the same values of the fields `KEY`."""
+    """A record that replaces an earlier one with the same values of the `KEY` fields."""
 
     KEY: ClassVar[tuple[str, ...]]
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """The values by which the record is found."""
+        """The values that identify the record."""
         return tuple(getattr(self, name) for name in self.KEY)
 
 
 class RunOptions(_RunRecord):
-    """What decides the results of a run; `data` is a hash of the conversations, `tenant` the tenant of its users."""
+    """The options that determine a run's results; `data` is a hash of the conversations, `tenant` that of its users."""
 
     benchmark: str
     name: str
@@ -50,10 +50,10 @@ GRAPHMEM = "graphmem"
 
 
 class StoredSession(_KeyedRecord):
-    """A session of a conversation that a system got; `receipt` is what its extraction cost, once that has ended.
+    """A session that a system received; `receipt` is the cost of its extraction, once ended.
 
-    `seconds` are those from sending it to the end of its extraction. A system that gets the messages bit by bit has so
-    many `messages` of it by now.
+    `seconds` is the time from sending the session to the end of its extraction. For a system that receives a session in
+    parts, `messages` is the number received so far.
     """
 
     system: str = GRAPHMEM
@@ -67,10 +67,10 @@ class StoredSession(_KeyedRecord):
 
 
 class StoredSize(_KeyedRecord):
-    """How much a system has stored of a conversation.
+    """The size of a conversation in a system.
 
-    `facts`, `entities` and `messages` are counts. `size` is the bytes of their values as JSON and of their vectors,
-    with four bytes a number, without indexes.
+    `facts`, `entities` and `messages` are counts. `size` is the bytes of their values as JSON and of their vectors, at
+    four bytes per number, without indexes.
     """
 
     system: str
@@ -84,9 +84,9 @@ class StoredSize(_KeyedRecord):
 
 
 class AnswerContext(_KeyedRecord):
-    """A context for a question: who built it, for how many tokens at most, how many it has, and how long it took.
+    """A context for a question, with the system, the budget, the number of tokens and the time to build it.
 
-    `covered` are the messages that are in it or that facts in it were taken from; `memories` the ids of its memories.
+    `covered` are the messages in it or behind its facts; `memories` are the ids of its memories.
     """
 
     question_id: str
@@ -102,7 +102,7 @@ class AnswerContext(_KeyedRecord):
 
 
 class GivenAnswer(_KeyedRecord):
-    """What the reader answered from a context, and what the request cost."""
+    """The reader's answer from a context, and the cost of the request."""
 
     question_id: str
     system: str
@@ -114,7 +114,7 @@ class GivenAnswer(_KeyedRecord):
 
 
 class Judgement(_KeyedRecord):
-    """What the judge gave one of the different answers to a question, from 0 to 1, and why."""
+    """The judge's score for a distinct answer to a question, from 0 to 1, and the reason."""
 
     question_id: str
     answer: str
@@ -125,7 +125,7 @@ class Judgement(_KeyedRecord):
 
 
 class WrongAnswerCause(_KeyedRecord):
-    """Where the wrong answer to a question from a context went wrong."""
+    """The cause of a wrong answer to a question from a context."""
 
     question_id: str
     system: str
@@ -136,7 +136,7 @@ class WrongAnswerCause(_KeyedRecord):
 
 
 class RequestCost(_KeyedRecord):
-    """What a request to the judge about a question cost; `purpose` is `judge` or `cause`."""
+    """The cost of a request to the judge about a question; `purpose` is `judge` or `cause`."""
 
     question_id: str
     purpose: str
@@ -149,7 +149,7 @@ R = TypeVar("R", bound=_KeyedRecord)
 
 
 class RecordFile(Generic[R]):
-    """Records of one kind in a JSONL file, by key; of several with one key the last one counts."""
+    """Records of one kind in a JSONL file, by key; the last record of a key counts."""
 
     def __init__(self, path: Path, model: type[R]) -> None:
         self._path = path
@@ -169,7 +169,7 @@ class RecordFile(Generic[R]):
         return self._records.get(key)
 
     def add(self, *records: R) -> None:
-        """Store records at the end of the file."""
+        """Append records to the file."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         with self._path.open("a", encoding="utf-8") as file:
             file.write("".join(f"{record.model_dump_json()}\n" for record in records))
@@ -177,7 +177,7 @@ class RecordFile(Generic[R]):
 
 
 def _complete_lines(path: Path) -> Iterable[str]:
-    """Return the lines of a file; one that an interrupted write has cut is removed."""
+    """Return the lines of a file, after removing one cut off by an interrupted write."""
     if not path.exists():
         return []
     text = path.read_text("utf-8")
@@ -188,7 +188,7 @@ def _complete_lines(path: Path) -> Iterable[str]:
 
 
 OPTIONS_FILE = "run.json"
-"""Name of the file with the options of a run."""
+"""Name of the file with a run's options."""
 
 
 class RunFolder:
@@ -206,23 +206,23 @@ class RunFolder:
 
     @property
     def recordings(self) -> Path:
-        """The file of the completions."""
+        """The file with the recorded completions."""
         return self.path / "recordings.jsonl"
 
     @property
     def data(self) -> Path:
-        """The folder of the embedded database and of the jobs."""
+        """The folder of the embedded database and the jobs."""
         return self.path / "data"
 
     def find_judgement(self, context: AnswerContext) -> Judgement | None:
-        """Return the judgement on the answer from a context."""
+        """Return the judgement on an answer from a context."""
         given = self.answers.find(*context.key)
         return None if given is None else self.judgements.find(context.question_id, single_line(given.answer))
 
     def begin(self, options: RunOptions) -> RunOptions:
-        """Store the options of a new run, or return those of the run that goes on.
+        """Store the options of a new run, or return those of the run to resume.
 
-        Raises Conflict when the folder holds a run with other options: its results would not fit.
+        Raises Conflict if the folder has a run with other options, whose results would not fit.
         """
         path = self.path / OPTIONS_FILE
         if not path.exists():

@@ -1,7 +1,7 @@
-"""The systems that are compared: what each gives a reader for a question about a stored conversation.
+"""The compared systems, which give a reader the context for a question about a stored conversation.
 
-`CONTEXT_SYSTEMS` names those that find a context, from which a reader then answers; another one is a class with the
-method `find` and an entry there. `ask` answers by itself.
+`CONTEXT_SYSTEMS` has those that find a context, from which a reader then answers; to add one, write a class with the
+method `find` and add an entry there. `ask` answers by itself.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ AFTER_THE_END = timedelta(minutes=1)
 """Time between the last message of a conversation and the question."""
 
 NOT_KNOWN = "not known"
-"""The answer of a system that says that it has none; a reader says so, too."""
+"""The answer of a system without one; readers use the same words."""
 
 
 class GraphmemContext:
-    """Graphmem's `context`; a profile in it covers what its sentences were derived from."""
+    """graphmem's `context`; a profile in it covers the messages that its sentences were derived from."""
 
     def __init__(self, memory: AsyncClient) -> None:
         self._memory = memory
@@ -58,7 +58,7 @@ class GraphmemContext:
     async def find(
         self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
     ) -> list[AnswerContext]:
-        """Return the context of each budget, to which the question is not counted."""
+        """Return the context of each budget, not counting the question."""
         contexts = []
         for budget in budgets:
             started = time.perf_counter()
@@ -76,7 +76,7 @@ class GraphmemContext:
 
 
 class GraphmemSearch:
-    """The hits of graphmem's `search` as lines; messages of a user without memories."""
+    """The hits of graphmem's `search` as lines; for a user without memories, messages."""
 
     def __init__(self, memory: AsyncClient) -> None:
         self._memory = memory
@@ -106,7 +106,7 @@ class GraphmemSearch:
 
 
 class FullContext:
-    """All messages of the conversation, in order, whatever the budget."""
+    """All messages of the conversation, in order, regardless of the budget."""
 
     async def find(
         self, conversation: BenchmarkConversation, question: AskedQuestion, budgets: Sequence[int]
@@ -118,7 +118,7 @@ class FullContext:
 
 
 class GraphitiSearch:
-    """Graphiti's search of the facts that graphmem has extracted; of its episodes where there are none."""
+    """Graphiti's search over facts extracted by graphmem, or over its episodes if there are no facts."""
 
     def __init__(self, resources: SystemResources, baseline: GraphitiBaseline) -> None:
         self._resources = resources
@@ -155,9 +155,9 @@ class GraphitiSearch:
 async def ask_memory(
     memory: AsyncClient, conversation: BenchmarkConversation, question: AskedQuestion, budget: int
 ) -> tuple[AnswerContext, GivenAnswer]:
-    """Return the answer of graphmem's `ask`, and what it cites as its context; its tokens are those of its prompts.
+    """Return the answer of graphmem's `ask`, with its citations as context; the tokens are those of its prompts.
 
-    It is asked at the end of the conversation: it answers by the day on which it is asked.
+    The question is asked as of the end of the conversation, since `ask` answers as of the day of asking.
     """
     started = time.perf_counter()
     ended_at = max((message.timestamp for message in conversation.messages if message.timestamp), default=None)
@@ -198,7 +198,7 @@ async def _open_graphiti_search(resources: SystemResources) -> AsyncIterator[Con
 
 
 EXTRACTING_SYSTEMS: Mapping[str, OpenExtractingSystem] = {GRAPHITI: open_graphiti_system, MEM0: open_mem0_system}
-"""The systems that extract by themselves, by name."""
+"""The systems with their own extraction, by name."""
 
 CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
     CONTEXT: lambda resources: nullcontext(GraphmemContext(resources.memory)),
@@ -207,14 +207,14 @@ CONTEXT_SYSTEMS: Mapping[str, OpenSystem] = {
     GRAPHITI_SEARCH: _open_graphiti_search,
     **EXTRACTING_SYSTEMS,
 }
-"""The systems that find a context, by name; `context` is always among those of a run."""
+"""The systems that find a context, by name; every run includes `context`."""
 
 SYSTEMS = (*CONTEXT_SYSTEMS, ASK)
 """The names of all systems."""
 
 
 def ensure_usable(systems: Sequence[str], *, has_model: bool) -> None:
-    """Raise ConfigurationError when a system lacks its package, or a model to extract with."""
+    """Raise ConfigurationError if a system lacks its package or an extraction model."""
     if not has_model and (extracting := [system for system in systems if system in EXTRACTING_SYSTEMS]):
         raise ConfigurationError(
             f"--against {extracting[0]} needs a model to extract: set OPENAI_API_KEY or OPENAI_BASE_URL, or give "
