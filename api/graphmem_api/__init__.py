@@ -1,1 +1,1 @@
-"""The HTTP API of graphmem: thin routes over the memory service."""
+"""graphmem's HTTP API: thin routes over the services."""

@@ -1,4 +1,4 @@
-"""The HTTP application of the API, and the one for callers in the same process; services belong to the caller."""
+"""The HTTP API's application, and one for callers in the same process; the caller opens and closes the services."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ ROUTERS = (
     tenant.write_router,
     tenant.webhook_router,
 )
-"""All routers of the API; the order decides where two routes match the same path."""
+"""All routers of the API; their order decides between routes that match the same path."""
 
 
 def create_app(services: Services, settings: Settings, local_secret: str | None = None) -> FastAPI:
@@ -85,7 +85,7 @@ def create_app(services: Services, settings: Settings, local_secret: str | None 
 
 
 def create_in_process_app(services: Services, settings: Settings) -> FastAPI:
-    """Return an application for callers in the same process, without what protects a server from the network."""
+    """Return an application for callers in the same process, without a server's protection from the network."""
     app = FastAPI(
         title="graphmem", version=API_VERSION, openapi_url=None, redirect_slashes=False, telemetry=NO_TELEMETRY
     )
@@ -94,7 +94,7 @@ def create_in_process_app(services: Services, settings: Settings) -> FastAPI:
 
 
 class InProcessApp:
-    """An ASGI application whose requests are all from one caller, who needs no key and has no limits."""
+    """An ASGI application for one caller in this process, who needs no key and has no limits."""
 
     def __init__(self, app: ASGIApp, caller: ApiKey) -> None:
         self._app = app

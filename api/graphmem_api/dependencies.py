@@ -18,7 +18,7 @@ from graphmem.tenants.owners import Owner, make_owner
 from graphmem.tenants.trust import TEXT_OF_OTHERS
 
 USER_PATH = "/v1/users/{user_id:segment}"
-"""Path of a user; `segment` lets an id hold any character."""
+"""Path of a user; the convertor `segment` allows any character in an id."""
 
 
 def set_idempotent_request(request: Request, idempotent: IdempotentRequest) -> None:
@@ -26,7 +26,7 @@ def set_idempotent_request(request: Request, idempotent: IdempotentRequest) -> N
     request.state.idempotent_request = idempotent
 
 
-# FastAPI calls what is not a coroutine in a thread, which costs more than these do.
+# FastAPI would call plain functions in a thread, which costs more than these functions do.
 async def _get_idempotent_request(request: Request) -> IdempotentRequest | None:
     return getattr(request.state, "idempotent_request", None)
 
@@ -37,18 +37,18 @@ async def _get_services(request: Request) -> Services:
 
 
 ServicesDep = Annotated[Services, Depends(_get_services)]
-"""The services that the application was created for."""
+"""The services of the application."""
 
 IdempotentRequestDep = Annotated[IdempotentRequest | None, Depends(_get_idempotent_request)]
 """The request with its idempotency key; None without a key."""
 
 
 FORWARDED_HEADERS = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
-"""Headers of a proxy: its own address says nothing about where the request is from."""
+"""Headers set by proxies, whose address does not show the origin of a request."""
 
 
 def authenticate_local(request: Request, token: str) -> ApiKey | None:
-    """Return the key of a command on this machine; None for any other token, and for one from another machine."""
+    """Return the key of a command on this machine; None for other tokens, and for requests from other machines."""
     secret: str | None = request.app.state.local_secret
     if secret is None or not _is_from_this_machine(request):
         return None
@@ -65,7 +65,7 @@ def _is_from_this_machine(request: Request) -> bool:
 
 
 IN_PROCESS_CALLER = "graphmem.caller"
-"""The key in the scope of a request from this process: who calls. No request from the network can set it."""
+"""The scope key of the caller of a request from this process; requests from the network cannot set it."""
 
 
 class Permission(Enum):
@@ -88,7 +88,7 @@ async def authorize(
     *,
     outage_seconds: float = 0.0,
 ) -> ApiKey:
-    """Return the key of a request after checking its rate, its role and its access to the user in the path.
+    """Return the key of a request after checking its rate, role and access to the user in the path.
 
     While the database is unavailable, a key that was valid less than `outage_seconds` ago is accepted. Raises
     Unauthenticated, RateLimited or Forbidden.
@@ -112,12 +112,12 @@ async def _authenticate(request: Request, token: str, outage_seconds: float) -> 
     caller = authenticate_local(request, token)
     if caller is None:
         caller = await request.app.state.services.keys.authenticate(token, client, outage_seconds=outage_seconds)
-    request.state.caller = caller  # the log names it even where its rate is over the limit
+    request.state.caller = caller  # the log names the caller even if over the rate limit
     return caller
 
 
 def require_admin(caller: ApiKey, action: str) -> None:
-    """Raise Forbidden when a key is not an admin's; `action` is the subject of the sentence."""
+    """Raise Forbidden unless a key is an admin's; `action` is the subject of the sentence."""
     if not caller.is_admin:
         raise Forbidden(f"{action} requires a key of role admin.")
 
@@ -131,7 +131,7 @@ def forbid_third_party_text(caller: ApiKey, action: str) -> None:
         )
 
 
-# FastAPI calls what is not a coroutine in a thread, which costs more than these do.
+# FastAPI would call plain functions in a thread, which costs more than these functions do.
 async def _get_caller(request: Request) -> ApiKey:
     caller: ApiKey = request.state.caller
     return caller
@@ -143,7 +143,7 @@ async def _get_owner(request: Request) -> Owner:
 
 
 Caller = Annotated[ApiKey, Depends(_get_caller)]
-"""The key of the request, which `authorize` has accepted."""
+"""The key of the request, accepted by `authorize`."""
 
 OwnerInPath = Annotated[Owner, Depends(_get_owner)]
 """The user in the path, in the caller's tenant."""

@@ -1,4 +1,4 @@
-"""Responses whose body comes in chunks: made as they are sent, or passed on from a provider with their headers."""
+"""Responses with a body in chunks: generated while being sent, or passed on from a provider with their headers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from graphmem_api import headers
 
 
 class StreamedResponse(StreamingResponse):
-    """A response that closes the generator of its chunks when it ends, and calls `release` after that.
+    """A response that closes its generator of chunks when it ends, and then calls `release`.
 
-    Both happen whether the response was sent whole, its caller went away before or in the middle of it, or the
-    generator raised. Starlette leaves a generator to the garbage collector, and with it what the generator holds open.
+    Both happen whether the response was sent completely, the caller disconnected before or during it, or the generator
+    raised. Starlette leaves the generator to the garbage collector, with all resources it holds open.
     """
 
     def __init__(
@@ -36,11 +36,11 @@ class StreamedResponse(StreamingResponse):
         self._held = ExitStack()
 
     def hold(self, held: ExitStack) -> None:
-        """Close something when the response has ended, such as the place of its request."""
+        """Close something after the response has ended, such as the place of its request."""
         self._held = held
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send the response, and close what it has open."""
+        """Send the response, and close its open resources."""
         try:
             await super().__call__(scope, receive, send)
         finally:
@@ -57,34 +57,34 @@ _HOP_BY_HOP = frozenset(
         "transfer-encoding", "upgrade",
     }
 )  # fmt: skip
-"""Headers of one connection, not of the message."""
+"""Headers of a connection rather than the message."""
 
 _NOT_SENT_ON = _HOP_BY_HOP | {
     *CREDENTIAL_HEADERS, "accept-encoding", "content-length", "cookie", "expect", "forwarded", "host", "via",
     "x-real-ip", headers.REQUEST_ID.lower(),
 }  # fmt: skip
-"""Headers of a request that are for this server, or are made again."""
+"""Request headers that are for this server or are set again."""
 
 _NOT_SENT_BACK = _HOP_BY_HOP | {"alt-svc", "date", "server", "set-cookie", "strict-transport-security"}
-"""Headers of a response that speak of the provider's host, which is not the one that the caller asked."""
+"""Response headers about the provider's host, which the caller did not address."""
 
 _OWN_PREFIXES = ("x-graphmem-", "x-forwarded-")
 
 
 class BrokenAnswer(Exception):
-    """A provider ended its connection in the middle of an answer."""
+    """A provider closed its connection during an answer."""
 
 
 def holds_graphmem_key(value: str, own_key: str) -> bool:
-    """Return whether the value of a header or a parameter holds a graphmem key, which no provider may get.
+    """Return whether the value of a header or parameter contains a graphmem key, which no provider may receive.
 
-    `own_key` is the key that the request was accepted with, which need not look like one.
+    `own_key` is the key of the request, which need not have the usual format.
     """
     return bool(own_key and own_key in value) or KEY_PATTERN.search(value) is not None
 
 
 def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers of a request that a provider gets; its answer is not compressed, so that it can be read."""
+    """Return the headers to forward to a provider; asks for an uncompressed answer, which can be read."""
     named = {name.strip().lower() for name in received.get("connection", "").split(",")}
     kept = {
         name: value
@@ -97,11 +97,11 @@ def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:
 def forward_response(
     response: httpx.Response, passing: PassingAnswer | None, added: Mapping[str, str]
 ) -> StreamedResponse:
-    """Return the response of a provider, whose bytes are read while they pass."""
+    """Return a provider's response, whose bytes are read as they pass."""
 
     async def release() -> None:
         if passing:
-            passing.end()  # of a caller who left before its first byte, too
+            passing.end()  # also if the caller left before the first byte
         await response.aclose()
 
     forwarded = StreamedResponse(_relay(response, passing), release, response.status_code)
@@ -132,4 +132,4 @@ async def _relay(response: httpx.Response, passing: PassingAnswer | None) -> Asy
         raise BrokenAnswer(str(error) or type(error).__name__) from error
     finally:
         if passing:
-            passing.end()  # before the caller gets the end
+            passing.end()  # before the caller receives the end

@@ -1,10 +1,10 @@
-"""Names and patterns of the headers of requests and responses."""
+"""Names and patterns of request and response headers."""
 
 CONTEXT_ID = "X-Graphmem-Context-Id"
-"""The context that was added to a model call, by which its answer can be rated."""
+"""The context added to a model call, for rating its answer."""
 
 GRAPHMEM_KEY = "X-Graphmem-Key"
-"""The key of graphmem in a call that sends a key of the provider as well."""
+"""The graphmem key of a call that also has a provider key."""
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
 IDEMPOTENCY_KEY_MAX_LENGTH = 255
@@ -16,13 +16,13 @@ IDEMPOTENT_REPLAY = "Idempotent-Replay"
 
 REQUEST_ID = "X-Request-ID"
 REQUEST_ID_PATTERN = "^[A-Za-z0-9._:-]{1,128}$"
-"""Request ids of callers that are taken over; any other is replaced."""
+"""Callers' request ids that are accepted; any other is replaced."""
 
 MEMORY = "X-Graphmem-Memory"
-"""`unavailable` in the response to a call that a model was given without memory."""
+"""`unavailable` in responses to model calls made without memory."""
 
 UPSTREAM_REQUEST_ID = "X-Upstream-Request-ID"
-"""The request id of the provider that a call was passed on to."""
+"""The provider's request id for a forwarded call."""
 
 IF_MATCH_PATTERN = r'^(?:W/)?"?(\d{1,9})"?$'
 """A version as an entity tag, as in the response header `ETag`."""

@@ -1,6 +1,6 @@
-"""Idempotency keys: the first response to a request is stored, encrypted where it holds a secret, and replayed.
+"""Idempotency keys: the first response to a request is stored and replayed; one with a secret is encrypted.
 
-What is of a space is repeated only to those who may still write there.
+Responses about a space are only replayed to callers who may still write there.
 """
 
 from __future__ import annotations
@@ -43,10 +43,11 @@ from graphmem_api import headers
 
 
 async def require_rights_to_replay(request: Request, caller: ApiKey, owner: Owner, body: Any, answer: str) -> None:
-    """Raise NotFound and Forbidden as the same request would without an idempotency key.
+    """Raise NotFound or Forbidden as the same request would without an idempotency key.
 
-    `owner` is the user whom the request is about, with an empty id where it is about none, `body` its JSON value, and
-    `answer` the body of the first response. An erasure stays answered: what it says is that nothing is left.
+    `owner` is the user that the request is about, with an empty id if there is none, `body` its JSON value, and
+    `answer` the body of the first response. The response to an erasure is always replayed: it only says that nothing is
+    left.
     """
     services: Services = request.app.state.services
     managed = request.path_params.get("space_id")
@@ -64,7 +65,7 @@ async def require_rights_to_replay(request: Request, caller: ApiKey, owner: Owne
 
 
 def _spaces_of_request(request: Request, body: Any) -> Iterator[str]:
-    """Yield the spaces that the address and the body of a request name."""
+    """Yield the spaces named in the query string and body of a request."""
     yield from request.query_params.getlist("space")
     if isinstance(body, dict):
         memories = body.get("memories")
@@ -73,10 +74,10 @@ def _spaces_of_request(request: Request, body: Any) -> Iterator[str]:
 
 
 def _spaces_of_answer(answer: str) -> Iterator[str]:
-    """Yield the spaces that a response is from: that of a memory, a job or a session, or of memories in results."""
+    """Yield the spaces of a response: those of a memory, job or session, or of the memories in its results."""
     try:
         found = json.loads(answer)
-    except ValueError:  # not every route answers JSON
+    except ValueError:  # some routes do not return JSON
         return
     if isinstance(found, dict):
         results = found.get("results")
@@ -92,10 +93,10 @@ def _space_of(value: Any) -> Iterator[str]:
 
 
 class ResponseCipher:
-    """Encrypts and decrypts with a key that is derived from the caller's."""
+    """Encrypts and decrypts with a key derived from the caller's."""
 
     def __init__(self, secret: str) -> None:
-        # Imported here: cryptography takes 7 MB, and few servers are asked to store a secret.
+        # Imported here: cryptography takes 7 MB, and few servers have to store a secret.
         from cryptography.fernet import Fernet, InvalidToken
 
         digest = hmac.digest(secret.encode(), b"graphmem idempotent answer", "sha256")
@@ -103,11 +104,11 @@ class ResponseCipher:
         self._fernet = Fernet(base64.urlsafe_b64encode(digest))
 
     def encrypt(self, body: bytes) -> str:
-        """Return an encrypted body."""
+        """Return the encrypted body."""
         return self._fernet.encrypt(body).decode()
 
     def decrypt(self, text: str) -> bytes | None:
-        """Return a body again, None for one of another caller."""
+        """Return the decrypted body; None if another caller's key encrypted it."""
         try:
             return self._fernet.decrypt(text)
         except self._invalid:
@@ -117,20 +118,20 @@ class ResponseCipher:
 log = logging.getLogger(__name__)
 
 MAX_WAIT_SECONDS = 60.0
-"""Seconds that a repeated request waits for the first one to finish."""
+"""Seconds that a repeated request waits for the first one to end."""
 
 RECORD_SECONDS = 5.0
-"""Seconds of database work in which the record of a request must be written at its end."""
+"""Seconds of database work in which to write the record of a request at its end."""
 
 _POLL_SECONDS = 0.02
 _MAX_POLL_SECONDS = 0.5
 
 _KEY_PATTERN = re.compile(headers.IDEMPOTENCY_KEY_PATTERN)
 _UNSTORED_STATUSES = frozenset({401, 429})
-"""Client errors that are not stored, besides those with `Retry-After`, because the same request may succeed later."""
+"""Client errors that are not stored, as are those with `Retry-After`, because a repeated request may succeed."""
 
 _HEADERS_OF_BODY = frozenset({"content-length", "content-type"})
-"""Headers, in lower case, that are not stored, because they follow from the body and its media type."""
+"""Headers, in lower case, that are not stored, because the body and its media type determine them."""
 
 
 def read_idempotency_key(request: Request) -> str | None:
@@ -146,7 +147,7 @@ def read_idempotency_key(request: Request) -> str | None:
 
 
 def fingerprint(request: Request, caller: str, body: object) -> str:
-    """Return a hash of a request: method, address, `If-Match`, the caller's permissions and the value of the body."""
+    """Return a hash of a request: method, URL, `If-Match`, the caller's permissions and the value of the body."""
     parts = [
         request.method,
         request.scope["path"],
@@ -159,7 +160,7 @@ def fingerprint(request: Request, caller: str, body: object) -> str:
 
 
 class IdempotentResponder:
-    """Runs a request, or replays its first response; with a `cipher` stored responses are encrypted."""
+    """Runs a request, or replays its first response; with a `cipher`, stored responses are encrypted."""
 
     def __init__(self, store: IdempotencyStore, cipher: ResponseCipher | None = None) -> None:
         self._store = store
@@ -173,9 +174,9 @@ class IdempotentResponder:
     ) -> Response:
         """Return the first response to a request, from `run` or from the store.
 
-        Of concurrent requests one runs and the others wait for it. `require_rights` is called with the body of a stored
-        response and raises for a caller who may not have it any more. Raises IdempotencyConflict when the key was used
-        for another request, and Unavailable when the first request takes longer than `MAX_WAIT_SECONDS`.
+        Only one of several concurrent requests runs; the others wait for it. `require_rights` is called with the body
+        of a stored response, and raises if the caller may no longer receive it. Raises IdempotencyConflict if the key
+        was used for another request, and Unavailable if the first request takes longer than `MAX_WAIT_SECONDS`.
         """
         deadline = time.monotonic() + MAX_WAIT_SECONDS
         pause = _POLL_SECONDS
@@ -220,9 +221,9 @@ class IdempotentResponder:
             await self._ignore_store_errors(self._store.renew_lease(request, token))
 
     async def _ignore_store_errors(self, write: Awaitable[None]) -> None:
-        """Wait for a write to the store; log its failure, since the caller gets the response and the lease expires."""
+        """Wait for a write to the store; only log a failure: the caller gets the response, and the lease expires."""
         try:
-            # Of its own: the work of the request may have taken all of its time.
+            # A separate limit: the request may have used up all of its own.
             with limit_database_time(RECORD_SECONDS):
                 await write
         except GraphmemError as error:
@@ -237,7 +238,7 @@ class IdempotentResponder:
         )
 
     def _read_body(self, stored: StoredResponse) -> str:
-        """Return the body of a stored response; raise Gone for an erased one."""
+        """Return the body of a stored response; raise Gone if it was erased."""
         if stored.body is None:
             raise Gone("The first response to this Idempotency-Key has been erased.")
         if not stored.encrypted:

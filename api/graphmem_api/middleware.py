@@ -1,4 +1,4 @@
-"""Handling of every request: id, log line, metrics, span, encoded paths, limits for load and slow clients."""
+"""Handling common to all requests: id, log line, metrics, span, encoded paths, limits on load and slow clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class EncodedSegmentConvertor(Convertor[str]):
     regex = "[^/]+"
 
     def convert(self, value: str) -> str:
-        """Return the decoded segment; raise InvalidInput when it is not UTF-8."""
+        """Return the decoded segment; raise InvalidInput if it is not UTF-8."""
         try:
             return unquote_to_bytes(value.encode("latin-1")).decode("utf-8")
         except UnicodeError as error:
@@ -47,12 +47,12 @@ class EncodedSegmentConvertor(Convertor[str]):
             ) from error
 
     def to_string(self, value: str) -> str:
-        """Return a text percent-encoded as one segment."""
+        """Return a text percent-encoded as a segment."""
         return quote(value, safe="")
 
 
 def keep_path_encoded(scope: Scope) -> None:
-    """Replace the decoded path of a request by the one that was sent, so that routing splits it correctly."""
+    """Replace a request's decoded path by the path as sent, so that routing splits it correctly."""
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     scope["path"] = raw.split(b"?", 1)[0].decode("latin-1")
 
@@ -64,7 +64,7 @@ SECONDS = Histogram("graphmem_http_request_seconds", "Seconds from a request to 
 
 _REQUEST_ID_PATTERN = re.compile(headers.REQUEST_ID_PATTERN)
 _KNOWN_METHODS = frozenset({"GET", "POST", "PATCH", "DELETE", "PUT", "HEAD", "OPTIONS"})
-"""Methods that metrics name; a caller could make up any number of others."""
+"""Methods that metrics distinguish; callers could make up any number of others."""
 
 
 class RequestMiddleware:
@@ -104,7 +104,7 @@ class RequestMiddleware:
             except ClientDisconnect:
                 log.info("the client disconnected")
             except BrokenAnswer as error:
-                log.warning("a provider broke off its answer: %s", error)  # the connection is closed for the caller too
+                log.warning("a provider broke off its answer: %s", error)  # the caller's connection is closed too
             except Exception:
                 log.exception("a request failed")
                 if status:
@@ -145,14 +145,14 @@ RETRY_SECONDS = 1
 """Seconds after which a refused request may be sent again."""
 
 RESERVED_SHARE = 4
-"""One in so many places is kept from any single key, so that one that sends too much does not shut out the others."""
+"""One in this many places is closed to any single key, so that a busy key does not shut out others."""
 
 
 class Admission:
-    """Counts the requests that are worked on, from their headers to the end of their responses.
+    """Counts the requests in progress, from their headers to the end of their responses.
 
-    A request takes one of `limit` places once its body has arrived: slow senders take none. One key may have requests
-    for most places only, and as many bodies on their way.
+    A request takes one of `limit` places once its body has arrived, so that slow senders take none. A single key may
+    have requests in most, but not all places, and as many bodies arriving.
     """
 
     def __init__(self, limit: int) -> None:
@@ -163,7 +163,7 @@ class Admission:
 
     @contextmanager
     def accepted(self, key_id: str) -> Iterator[RequestPlace]:
-        """Count a request of a key from its headers to its response; raise Unavailable for one too many of the key."""
+        """Count a key's request from its headers to its response; raise Unavailable if the key has too many."""
         if self._by_key[key_id] >= self._limit_of_key:
             raise Unavailable(
                 "This key has too many requests in progress: send this one again after the seconds in `Retry-After`.",
@@ -190,7 +190,7 @@ class Admission:
 
 
 class RequestPlace:
-    """What one request counts for: its key, and the server once it is worked on."""
+    """The places counted for one request: its key's, and the server's while in progress."""
 
     def __init__(self, admission: Admission, key_id: str) -> None:
         self._admission = admission
@@ -199,7 +199,7 @@ class RequestPlace:
 
     @contextmanager
     def worked_on(self) -> Iterator[None]:
-        """Count a request whose body has arrived; raise Unavailable while all places are taken."""
+        """Count a request whose body has arrived; raise Unavailable if all places are taken."""
         self._admission._check_room()
         self._admission._count(self._key_id, 0, 1)
         try:
@@ -209,7 +209,7 @@ class RequestPlace:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Count nothing while a request that is worked on waits for a job; afterwards it goes on in any case."""
+        """Free the places of a request while it waits for a job; afterwards, it takes them again in any case."""
         self._pauses += 1
         if self._pauses == 1:
             self._admission._count(self._key_id, -1, -1)
@@ -222,31 +222,30 @@ class RequestPlace:
 
 
 HEADER_SECONDS = 15.0
-"""Seconds in which the first request of a connection must begin, and the headers of each request must arrive."""
+"""Seconds in which a connection's first request must begin, and the headers of each request must arrive."""
 
 IDLE_SECONDS = 75
 """Seconds after a response in which the next request may begin.
 
-Clients and proxies close idle connections after up to 60 seconds. A server that closes them first breaks the requests
-that are sent on them at that moment. uvicorn has the same limit, but no longer applies it once the rest of a refused
-body has arrived.
+Clients and proxies close idle connections after up to 60 seconds. A server that closes them first breaks requests being
+sent at that moment. uvicorn has the same limit, but does not apply it after receiving the rest of a refused body.
 """
 
 BYTES_PER_SECOND = 100_000
-"""A body gets one more second for each of these many bytes that have arrived, so that large imports may take longer."""
+"""Bytes of a body that extend its deadline by one second on arrival, so that large imports may take longer."""
 
 
 UNREAD_SECONDS = 60.0
-"""Seconds in which the client must read on, where what it has not read yet has filled the buffers."""
+"""Seconds in which a client must resume reading once unread data has filled the buffers."""
 
 MAX_HEAD_BYTES = 64 * 1024
-"""Most bytes of a request before its body, since httptools has no limit of its own."""
+"""Most bytes of a request before its body; httptools has no such limit."""
 
 
 class ImpatientHttpProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, closing connections that are idle, and those of clients that do not send or read in time.
+    """uvicorn's protocol, which also closes connections that are idle or whose client sends or reads too slowly.
 
-    It also closes those whose headers are too long.
+    It also closes those with overlong headers.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -255,49 +254,49 @@ class ImpatientHttpProtocol(HttpToolsProtocol):
     _head_bytes = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for the first request."""
+        """Start waiting for the first request."""
         super().connection_made(cast(asyncio.Transport, transport))
         self._close_in(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no longer."""
+        """Stop waiting."""
         super().connection_lost(exc)
         self._stop_waiting()
         self._stop_waiting_for_reader()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read: its request keeps its place until it has."""
+        """Start waiting for the client to read, during which its request keeps its place."""
         super().pause_writing()
         self._unread_timer = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
-        """Wait no longer: the client reads."""
+        """Stop waiting for the client to read."""
         super().resume_writing()
         self._stop_waiting_for_reader()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what has arrived; refuse a request whose headers are too long."""
+        """Parse received data; refuse a request with overlong headers."""
         self._head_bytes += len(data) if self._reads_head else 0
         super().data_received(data)
         if self._reads_head and self._head_bytes > MAX_HEAD_BYTES and not self.transport.is_closing():
             self.send_400_response("The headers of the request are too long.")
 
     def on_message_begin(self) -> None:
-        """Wait for the headers of a request, and count their bytes."""
+        """Start waiting for the headers of a request, and count their bytes."""
         super().on_message_begin()
         self._close_in(HEADER_SECONDS)
         self._reads_head, self._head_bytes = True, 0
 
     def on_headers_complete(self) -> None:
-        """Wait no longer: a body has limits of its own."""
+        """Stop waiting for headers; the body has its own limits."""
         super().on_headers_complete()
         self._stop_waiting()
         self._reads_head = False
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Start waiting for the next request."""
         super().on_response_complete()
-        if not self._reads_head:  # the headers of the next one have their own time
+        if not self._reads_head:  # the next request's headers have their own time limit
             self._close_in(IDLE_SECONDS)
 
     def _close_in(self, seconds: float) -> None:
@@ -320,7 +319,7 @@ class ImpatientHttpProtocol(HttpToolsProtocol):
 
 
 class BodyDeadlineMiddleware:
-    """An ASGI middleware that raises RequestTimeout in whatever reads a body that does not arrive in time."""
+    """An ASGI middleware that raises RequestTimeout for the reader of a body that does not arrive in time."""
 
     def __init__(self, app: ASGIApp, seconds: float) -> None:
         self._app = app
@@ -334,7 +333,7 @@ class BodyDeadlineMiddleware:
 
 
 class _BoundedBody:
-    """The messages of one request; the time of its body runs from the first time that the application reads."""
+    """The messages of a request; the time of its body starts when the application first reads."""
 
     def __init__(self, receive: Receive, seconds: float) -> None:
         self._receive = receive
@@ -343,7 +342,7 @@ class _BoundedBody:
         self._is_complete = False
 
     async def receive(self) -> Message:
-        if self._is_complete:  # what follows is the end of the connection
+        if self._is_complete:  # the only later message is the end of the connection
             return await self._receive()
         if self._deadline is None:
             self._deadline = asyncio.get_running_loop().time() + self._seconds

@@ -1,7 +1,7 @@
-"""The OpenAPI document: what all routes share, a schema for each problem, what fields mean, and examples.
+"""The OpenAPI document: parts common to all routes, problem schemas, field descriptions and examples.
 
-The texts are data in `documentation/`: `fields.toml` describes fields by name, `examples.json` holds an example of the
-request and of the response of each operation.
+The texts are data in `documentation/`: `fields.toml` describes fields by name, `examples.json` has an example request
+and response for each operation.
 """
 
 from __future__ import annotations
@@ -45,22 +45,22 @@ _SOMETIMES_SENT = {
     ("SpaceMember", "user"),
     ("SpaceMember", "key"),
 }
-"""Fields, by schema, that responses leave out where there is nothing to say."""
+"""Fields, by schema, that responses omit if they have no value."""
 
 
 def titled_errors() -> Iterator[type[GraphmemError]]:
-    """Yield the errors with a title of their own, by status: each is one type of problem."""
+    """Yield the errors with their own title, sorted by status: each is a problem type."""
     errors = [error for error in _subclasses(GraphmemError) if "title" in vars(error)]
     yield from sorted(errors, key=lambda error: error.status)
 
 
 def problem_schema(status: int) -> dict[str, Any]:
-    """Return the schema of the problems with a status."""
+    """Return the schema of problems with a status."""
     return _any_of([error for error in titled_errors() if error.status == status])
 
 
 def add_problem_schemas(schemas: dict[str, Any]) -> None:
-    """Add `Problem`, any problem, and a schema for each type, by which `type` tells them apart."""
+    """Add a schema for each problem type, and `Problem` for any of them, with `type` as discriminator."""
     every: list[type[GraphmemError]] = [*titled_errors(), GraphmemError]
     base = Problem.model_json_schema(ref_template=_SCHEMAS + "{model}")
     schemas["FieldProblem"] = FieldProblem.model_json_schema()
@@ -81,7 +81,7 @@ def add_problem_schemas(schemas: dict[str, Any]) -> None:
 
 
 def require_sent_fields(document: dict[str, Any]) -> None:
-    """Mark every field of the models that only successful responses hold as required: they are sent with all fields."""
+    """Mark all fields of models used only in successful responses as required, since all of them are sent."""
     schemas = document["components"]["schemas"]
     operations = [operation for methods in document["paths"].values() for operation in methods.values()]
     received = _schemas_in([[o.get("requestBody"), o.get("parameters")] for o in operations], schemas)
@@ -106,7 +106,7 @@ def _schema_name(error: type[GraphmemError]) -> str:
 
 
 def _schemas_in(part: Any, schemas: dict[str, Any]) -> set[str]:
-    """Return the names of the schemas that a part of the document refers to, directly or through others."""
+    """Return the names of the schemas that a part of the document refers to, directly or indirectly."""
     found: set[str] = set()
     parts = [part]
     while parts:
@@ -145,7 +145,7 @@ TAGS = [
     {"name": "admin", "description": "Settings of the tenant (admin)."},
     {"name": "health", "description": "Liveness, readiness and metrics."},
 ]
-"""The tags of operations, in the order in which `/docs` shows them."""
+"""Tags of operations, in the order of `/docs`."""
 
 SERVERS = [{"url": "/", "description": "The server of this document."}]
 
@@ -170,14 +170,14 @@ def make_description() -> str:
 
 
 def make_operation_id(route: APIRoute) -> str:
-    """Return the stable id of an operation without one of its own: its tag and the name of its function."""
+    """Return a stable id for an operation without an explicit one: its tag and the name of its function."""
     tag = str(route.tags[0]).replace(" ", "_") if route.tags else ""
     name = {"page": "list"}.get(route.name, route.name).strip("_")
     return f"{tag}_{name}" if tag else name
 
 
 def add_texts(document: dict[str, Any]) -> None:
-    """Describe the fields and parameters that have no description, and add the examples of operations."""
+    """Describe fields and parameters without a description, and add the examples of operations."""
     texts = _read_field_texts()
     for schema, model in document["components"]["schemas"].items():
         for name, field in model.get("properties", {}).items():
@@ -229,7 +229,7 @@ def _first_line(error: type[GraphmemError]) -> str:
 
 
 Responses = dict[int | str, dict[str, Any]]
-"""Responses of a route by status, as FastAPI takes them."""
+"""Responses of a route by status, in FastAPI's form."""
 
 UNAVAILABLE_DESCRIPTION = "A dependency is unavailable."
 RETRYABLE_STATUSES = (409, 429, 503)
@@ -295,7 +295,7 @@ def openapi_problem(status: int, description: str) -> dict[str, Any]:
 
 
 def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> dict[str, Any]:
-    """Return the options of a route with the shared problems, the security scheme and the shared headers added."""
+    """Return a route's options with the common problems, the security scheme and the common headers added."""
     problems = dict(_COMMON_PROBLEMS)
     if "{" in path:
         problems[404] = "The user has nothing with that id, or no right to a space."
@@ -319,7 +319,7 @@ def add_common_docs(path: str, options: dict[str, Any], *, is_write: bool) -> di
 
 
 def _describe_protocol_errors(paths: dict[str, Any]) -> None:
-    """Describe the errors of routes below `/openai` and `/anthropic`, which have the shape of these protocols."""
+    """Describe the errors of routes below `/openai` and `/anthropic`, which use these protocols' format."""
     for path, operations in paths.items():
         if protocol_prefix(path):
             for operation in operations.values():
@@ -329,7 +329,7 @@ def _describe_protocol_errors(paths: dict[str, Any]) -> None:
 
 
 def install_openapi(app: FastAPI) -> None:
-    """Add the shared schemas and the security scheme to the OpenAPI document of an application."""
+    """Add the common schemas and the security scheme to an application's OpenAPI document."""
 
     def openapi() -> dict[str, Any]:
         if app.openapi_schema is None:

@@ -1,4 +1,4 @@
-"""Exceptions of a request as problem documents that never quote the input."""
+"""Converting exceptions of a request to problem documents, without ever quoting the input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from graphmem.runtime.validation import (
 )
 
 OPENAI_PREFIX, ANTHROPIC_PREFIX = "/openai", "/anthropic"
-"""The paths below which errors have the shape of a provider's protocol, which its clients print."""
+"""Path prefixes below which errors use a provider's format, which its clients print."""
 
 _ERROR_TYPES = {
     401: "authentication_error",
@@ -31,7 +31,7 @@ _ERROR_TYPES = {
     413: "request_too_large",
     429: "rate_limit_error",
 }
-"""Types of errors by status, as both protocols name them."""
+"""Error types of both protocols by status."""
 
 _BASE_URLS = {
     OPENAI_PREFIX: "There is no such route: the base URL of OpenAI clients ends with /openai/v1.",
@@ -42,7 +42,7 @@ _CALLED_PATHS = {
     **dict.fromkeys(("/chat/completions", "/responses", "/embeddings", "/models"), OPENAI_PREFIX),
     "/messages": ANTHROPIC_PREFIX,
 }
-"""Paths that clients of a provider call, at the root or below /v1, when their base URL lacks the prefix."""
+"""Paths called by provider clients whose base URL lacks the prefix, at the root or below /v1."""
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",
@@ -59,7 +59,7 @@ def make_problem_response(
     errors: Sequence[Mapping[str, Any]] = (),
     headers: Mapping[str, str] | None = None,
 ) -> JSONResponse:
-    """Return a problem document as a response to a request to `path`, or the error of the protocol spoken there."""
+    """Return a problem document for a request to `path`, or an error in the format of that path's protocol."""
     document = problem_document(path, status, title, detail, errors)
     if prefix := protocol_prefix(path):
         return JSONResponse(_protocol_error(prefix, document), status, headers=dict(headers or {}))
@@ -67,13 +67,13 @@ def make_problem_response(
 
 
 def protocol_prefix(path: str) -> str | None:
-    """Return the prefix of a path whose errors have the shape of a provider's protocol; None for any other path."""
+    """Return the prefix of a path whose errors use a provider's format; None for any other path."""
     below = (prefix for prefix in _BASE_URLS if path == prefix or path.startswith(f"{prefix}/"))
     return next(below, _CALLED_PATHS.get(path.removeprefix("/v1")))
 
 
 def _protocol_error(prefix: str, problem: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a problem as an error of OpenAI's or Anthropic's API, with all that it says in the message."""
+    """Return a problem as an error of OpenAI's or Anthropic's API, with all details in its message."""
     status = problem["status"]
     places = (
         f"{' '.join(str(part) for part in error['loc'])} {error['msg']}".strip() for error in problem.get("errors", ())
@@ -88,7 +88,7 @@ def _protocol_error(prefix: str, problem: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def respond_to_error(request: Request, error: Exception) -> Response:
-    """Return the problem document of an expected error; raise any other error again."""
+    """Return the problem document of an expected error; raise any other error."""
     if isinstance(error, RequestValidationError):
         details = error.errors()
         errors = [
@@ -127,7 +127,7 @@ def add_exception_handlers(app: FastAPI) -> None:
 
 
 def _model_of(request: Request, place: Sequence[str | int]) -> object:
-    """Return the model that a route reads from the body, or from another place such as the query string."""
+    """Return the model of a route's body, or of another part of the request such as the query string."""
     dependant = getattr(request.scope.get("route"), "dependant", None)
     parameters = {"body": "body_params", "query": "query_params"}.get("".join(map(str, place)))
     fields = getattr(dependant, parameters, []) if parameters else []
@@ -135,7 +135,7 @@ def _model_of(request: Request, place: Sequence[str | int]) -> object:
 
 
 def _path_of(request: Request, *, hide_id: bool = False) -> str:
-    """Return the path of a request; with `hide_id` only up to the last id, so that unknown ids get equal responses."""
+    """Return the path of a request; `hide_id` cuts off its last id, so that unknown ids get equal responses."""
     path: str = request.scope["path"]
     route = request.scope.get("route")
     if hide_id and route is not None and "{" in route.path_format:

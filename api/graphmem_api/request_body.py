@@ -21,13 +21,13 @@ from graphmem.text.normalising import is_storable
 _MAX_INTEGER_DIGITS = 20
 
 _DRAIN_FACTOR = 8
-"""A body that is too large is read up to this multiple of the limit: many clients send all of it before they read."""
+"""A body that is too large is read up to this multiple of the limit: many clients send all of it before reading."""
 
 _DRAIN_SECONDS = 3.0
 """Seconds after which reading a body that is too large stops."""
 
 _THREADED_PARSE_BYTES = 256 * 1024
-"""Bodies from this size on, in bytes, are parsed in a thread, so that other requests go on."""
+"""Size in bytes from which bodies are parsed in a thread, so that other requests continue."""
 
 _UNSTORABLE_ESCAPE = re.compile(rb"\\u(?:0000|d[89a-f])", re.IGNORECASE)
 
@@ -35,10 +35,10 @@ _UNREAD = object()
 
 
 class StrictRequest(Request):
-    """A request whose body has at most `max_bytes` bytes and `max_fields` fields, and whose JSON is strict.
+    """A request with a body of at most `max_bytes` bytes and `max_fields` fields, in strict JSON.
 
-    Strict JSON is UTF-8 with finite numbers, integers of 64 bits and few levels. NUL characters and lone surrogates
-    are refused unless `allow_unstorable_text`: search queries may hold them, since they are cleaned and never stored.
+    Strict JSON is UTF-8 with finite numbers, 64-bit integers and limited nesting. NUL characters and lone surrogates
+    are refused unless `allow_unstorable_text`, which is for search queries: they are cleaned and never stored.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class StrictRequest(Request):
         self._strict_json: Any = _UNREAD
 
     async def body(self) -> bytes:
-        """Return the body; raise TooLarge when it is over the limit, with or without `Content-Length`."""
+        """Return the body; raise TooLarge if it exceeds the limit, with or without `Content-Length`."""
         if self._bounded_body is None:
             self._bounded_body = await self._read()
         return self._bounded_body
 
     async def json(self) -> Any:
-        """Return the value of the body; raise InvalidInput when it is not strict JSON."""
+        """Return the value of the body; raise InvalidInput if it is not strict JSON."""
         if self._strict_json is _UNREAD:
             body = await self.body()
             limits: Any = {"max_fields": self._max_fields, "allow_unstorable_text": self._allow_unstorable_text}
@@ -93,9 +93,9 @@ class StrictRequest(Request):
 
 
 def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_text: bool = False) -> Any:
-    """Return the value of a JSON text; raise InvalidInput when it is not strict JSON."""
+    """Return the value of a JSON text; raise InvalidInput if it is not strict JSON."""
     try:
-        text = body.decode("utf-8-sig")  # programs on Windows put a mark before it
+        text = body.decode("utf-8-sig")  # programs on Windows add a byte order mark
         value = json.loads(
             text,
             parse_constant=_reject_constant,
@@ -121,7 +121,7 @@ def parse_json(body: bytes, *, max_fields: int = sys.maxsize, allow_unstorable_t
 
 
 def _child_values(level: list[Any]) -> list[Any]:
-    """Return the values inside the objects and lists of one level of nesting."""
+    """Return the values in the objects and lists of a nesting level."""
     children: list[Any] = []
     for value in level:
         if isinstance(value, dict):
@@ -132,7 +132,7 @@ def _child_values(level: list[Any]) -> list[Any]:
 
 
 def _count_values(value: Any) -> int:
-    """Return the number of fields and list items: each may become an error."""
+    """Return the number of fields and list items, each of which may cause an error."""
     count, level = 0, [value]
     while level := _child_values(level):
         count += len(level)

@@ -1,4 +1,4 @@
-"""Route classes: authentication, permissions, body limits and idempotency before a route's function runs."""
+"""Route classes: authentication, permissions, body limits and idempotency, checked before a route's function runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from graphmem_api.problems import respond_to_error
 from graphmem_api.request_body import StrictRequest
 
 LONG_DATABASE_SECONDS = 1800.0
-"""Seconds of database work of a request over all data of a user, or of a tenant."""
+"""Seconds of database work for a request over all data of a user or a tenant."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -50,28 +50,28 @@ class AuthenticatedRoute(APIRoute):
 
     permission: ClassVar[Permission] = Permission.READ
     is_write: ClassVar[bool] = False
-    """Whether the route takes an idempotency key, and refuses text that cannot be stored."""
+    """Whether the route accepts an idempotency key, and refuses text that cannot be stored."""
 
     encrypted: ClassVar[bool] = False
-    """Whether responses that are stored for replay are encrypted with the caller's key."""
+    """Whether responses stored for replay are encrypted with the caller's key."""
 
     database_seconds: ClassVar[float] = 30.0
-    """Seconds that the database may work for one request; one that does not answer at all is given up much sooner."""
+    """Seconds of database work for a request; an unresponsive database is given up much sooner."""
 
     max_fields: ClassVar[int] = 50_000
-    """Most fields of all objects of a body together; more would cost seconds before they are refused."""
+    """Most fields in all objects of a body; validating more would take seconds before refusing them."""
 
     outage_seconds: ClassVar[float] = 0.0
-    """Seconds for which a key that was valid is accepted while the database is unavailable."""
+    """Seconds for which a valid key is accepted while the database is unavailable."""
 
     is_tenant_wide: ClassVar[bool] = False
-    """Whether responses are stored for the tenant, so that erasing a user does not erase them."""
+    """Whether responses are stored for the tenant, so that erasing a user keeps them."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         super().__init__(path, endpoint, **add_common_docs(path, options, is_write=self.is_write))
 
     def get_route_handler(self) -> Handler:
-        """Return FastAPI's handler of the route behind the checks."""
+        """Return FastAPI's handler of the route, preceded by the checks."""
         handle = super().get_route_handler()
 
         async def handle_authorized(received: Request) -> Response:
@@ -103,12 +103,12 @@ class AuthenticatedRoute(APIRoute):
         return handle_authorized
 
     def _admission_of(self, request: Request) -> Admission | None:
-        """Return what counts the requests in progress; None for calls from this process, which are not limited."""
+        """Return the counter of requests in progress; None for calls from this process, which are not limited."""
         return None if IN_PROCESS_CALLER in request.scope else request.app.state.admission
 
     @staticmethod
     def read_token(request: Request) -> str:
-        """Return the key that a request sends; raise Unauthenticated without one."""
+        """Return the key of a request; raise Unauthenticated without one."""
         return read_bearer_token(request)
 
     @staticmethod
@@ -117,7 +117,7 @@ class AuthenticatedRoute(APIRoute):
         return settings.max_body_bytes
 
     async def _read_body(self, request: StrictRequest) -> Any:
-        """Return the JSON value of the body, or its text where the route takes no JSON."""
+        """Return the JSON value of the body, or its text if the route does not take JSON."""
         body = await request.body()
         if self.body_field is None:
             return body.decode("latin-1")
@@ -155,15 +155,15 @@ class AuthenticatedRoute(APIRoute):
 
 
 def _describe_rights(caller: ApiKey) -> str:
-    """Return what a key permits and which source it speaks as, for the fingerprints of its requests."""
+    """Return a key's permissions and source kind, for the fingerprints of its requests."""
     bound = "" if caller.spaces is None else f" {caller.spaces}"
     return f"{caller.role.value} {caller.users}{bound} as {caller.source_kind}"
 
 
 async def _response_or_problem(request: Request, handle: Handler) -> Response:
-    """Return the response of a route, or the problem document of an expected error: both are replayed.
+    """Return a route's response, or the problem document of an expected error: both are replayed.
 
-    A route whose write may be stored or not runs again: what it wrote is not written again.
+    If it is unknown whether a write was stored, the route runs again, which does not write twice.
     """
     try:
         with suppress(OutcomeUnknown):
@@ -174,7 +174,7 @@ async def _response_or_problem(request: Request, handle: Handler) -> Response:
 
 
 def _requested_user_id(request: Request, body: Any) -> str | None:
-    """Return the user that a request is about: the one in the path, else the one that the body names."""
+    """Return the user that a request is about: the one in the path, else the one in the body."""
     path_user_id: str | None = request.path_params.get("user_id")
     if path_user_id is not None or not isinstance(body, dict):
         return path_user_id
@@ -193,7 +193,7 @@ class WriteRoute(AuthenticatedRoute):
 
 
 class ImportRoute(WriteRoute):
-    """Imports data of a user, with limits of its own."""
+    """Imports data of a user, with its own limits."""
 
     database_seconds = LONG_DATABASE_SECONDS
 
@@ -206,26 +206,26 @@ class ImportRoute(WriteRoute):
 
 
 class ExportRoute(ReadRoute):
-    """Reads everything of a user."""
+    """Reads all data of a user."""
 
     database_seconds = LONG_DATABASE_SECONDS
 
 
 class AdminReadRoute(AuthenticatedRoute):
-    """Reads what only admins may read."""
+    """Reads data restricted to admins."""
 
     permission = Permission.ADMIN
 
 
 class AdminWriteRoute(AuthenticatedRoute):
-    """Changes what only admins may change."""
+    """Changes data restricted to admins."""
 
     permission, is_write = Permission.ADMIN, True
     database_seconds = LONG_DATABASE_SECONDS
 
 
 class ForgetRoute(AdminWriteRoute):
-    """Erases a user; its stored response belongs to the tenant and outlives the user."""
+    """Erases a user; the stored response belongs to the tenant and outlives the user."""
 
     is_tenant_wide = True
 
@@ -238,30 +238,30 @@ class SpaceWriteRoute(WriteRoute):
 
 
 class SecretWriteRoute(AdminWriteRoute):
-    """Creates or removes keys and webhooks; stored responses, which may hold a secret, are encrypted."""
+    """Creates or removes keys and webhooks; stored responses may have a secret and are encrypted."""
 
     encrypted, is_tenant_wide = True, True
 
 
 class ChatRoute(AuthenticatedRoute):
-    """Passes a call on to a provider of models; the key may be where clients of providers send theirs."""
+    """Forwards a call to a model provider; the key may be where provider clients send theirs."""
 
     permission = Permission.WRITE
-    max_fields = sys.maxsize  # bodies in other formats: graphmem reads a few fields
-    outage_seconds = 3600.0  # the call goes on without memory
+    max_fields = sys.maxsize  # bodies are in other formats, of which graphmem reads a few fields
+    outage_seconds = 3600.0  # the call continues without memory
 
     def _admission_of(self, request: Request) -> Admission | None:
-        """Return None: the answers of models take long, and cost this server little."""
+        """Return None: model answers take long, but cost this server little."""
         return None
 
     @staticmethod
     def read_token(request: Request) -> str:
-        """Return the key in `X-Graphmem-Key`, else the one in the place of the provider's."""
+        """Return the key in `X-Graphmem-Key`, else the one in place of the provider's."""
         received = request.headers
         key = received.get(headers.GRAPHMEM_KEY) or received.get("x-api-key") or received.get("api-key")
         return key.strip() if key and key.strip() else read_bearer_token(request)
 
     @staticmethod
     def max_body_bytes(settings: Settings) -> int:
-        """Return the size limit of requests to models, in bytes."""
+        """Return the size limit of model requests, in bytes."""
         return settings.max_chat_bytes

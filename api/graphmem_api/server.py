@@ -1,4 +1,4 @@
-"""Common parts of graphmem's HTTP servers: protection from the network, and the application of a worker."""
+"""Common parts of graphmem's HTTP servers: protection from the network, and the worker's application."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ API_VERSION = "1.0.0"
 """Version of the HTTP API, independent of the version of the package."""
 
 NO_TELEMETRY: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False, "operation_spans": False}
-"""Turns off FastAPI's own spans and logs, which hold query strings and input; `graphmem.runtime.tracing` makes ours."""
+"""Turns off FastAPI's own spans and logs, which quote query strings and input; `graphmem.runtime.tracing` has ours."""
 
 SHUTDOWN_SECONDS = 5
-"""Seconds that requests in progress may take after the signal to stop."""
+"""Seconds given to requests in progress after the signal to stop."""
 
 
 def create_worker_app(services: Services, settings: Settings) -> FastAPI:
@@ -46,7 +46,7 @@ def add_protected_routes(
     routers: Iterable[APIRouter],
     local_secret: str | None = None,
 ) -> None:
-    """Add routes behind what protects a server from its network; `local_secret` authorises commands on this machine."""
+    """Add routes behind a server's protection from its network; `local_secret` authorises commands on this machine."""
     app.state.local_secret = local_secret
     rate = parse(settings.rate_limit) if settings.rate_limit else None
     app.state.rate_limit = RateLimit(rate, f"The limit of this key is {rate}", settings.cache_url)
@@ -66,7 +66,7 @@ def add_routes(app: FastAPI, services: Services, settings: Settings, routers: It
 
 
 def make_uvicorn_server(app: FastAPI, host: str, port: int) -> uvicorn.Server:
-    """Return a server for an application, to be run with `await server.serve()`; port 0 takes a free one."""
+    """Return a server for an application, to run with `await server.serve()`; port 0 selects a free one."""
     return uvicorn.Server(
         uvicorn.Config(
             app,

@@ -1,4 +1,4 @@
-"""The routes, one module for each family; the ids in their paths are read by the convertor that is registered here."""
+"""The routes, one module per capability; importing it registers the convertor for ids in their paths."""
 
 from starlette.convertors import register_url_convertor
 

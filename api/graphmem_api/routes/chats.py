@@ -1,4 +1,4 @@
-"""Calls of models in the protocols of their providers: passed on with a context, and their turns stored."""
+"""Model calls in the providers' protocols: forwarded with a context, and their turns stored."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from graphmem_api.openapi import openapi_problem
 router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
 
 OPENAI_PATH, ANTHROPIC_PATH = "/openai/v1", "/anthropic/v1"
-"""Base URLs for clients of the providers: the second one without its `/v1`."""
+"""Paths for provider clients; Anthropic clients' base URL omits the `/v1`."""
 
 _THREADED_BYTES = 256 * 1024
-"""Bodies from this size on, in bytes, are parsed and written in a thread, so that other requests go on."""
+"""Size in bytes from which bodies are parsed and written in a thread, so that other requests continue."""
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
 
@@ -51,7 +51,7 @@ _ANY_OBJECT = {"type": "object", "additionalProperties": True}
 def _pass_on_route(
     method: str, path: str, *, summary: str, operation_id: str, fields: Sequence[str] = (), streams: bool = False
 ) -> Callable[[Endpoint], Endpoint]:
-    """Return the decorator of a route that passes a call on; `fields` are those that its body must have."""
+    """Return the decorator of a route that forwards a call; its body must have these `fields`."""
     content: dict[str, Any] = {"application/json": {"schema": _ANY_OBJECT}}
     if streams:
         content["text/event-stream"] = {"schema": {"type": "string"}}
@@ -70,7 +70,7 @@ def _pass_on_route(
 
 
 class ChatHeaders(BaseModel):
-    """How a call uses the memory, in headers of which the provider gets none."""
+    """Options for the memory of a call, in headers that are not forwarded to the provider."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -94,7 +94,7 @@ class ChatHeaders(BaseModel):
     @field_validator("x_graphmem_user", "x_graphmem_session", "x_graphmem_space", "x_graphmem_domains", mode="before")
     @classmethod
     def _decode(cls, value: object) -> object:
-        """Return the text of a header, which may be UTF-8: HTTP itself knows Latin-1 only."""
+        """Return the text of a header, which may be UTF-8, although HTTP only knows Latin-1."""
         if not isinstance(value, str):
             return value
         try:
@@ -104,7 +104,7 @@ class ChatHeaders(BaseModel):
 
     @property
     def options(self) -> ChatOptions:
-        """The options of the call; raises InvalidInput for domains that cannot be used."""
+        """The options of the call; raises InvalidInput for invalid domains."""
         domains = [part for part in (self.x_graphmem_domains or "").split(",") if not is_blank(part)]
         given = {
             "session_id": self.x_graphmem_session,
@@ -208,8 +208,8 @@ async def _pass_on_chat(
     upstream: UpstreamProtocol,
     protocol: ChatProtocol,
 ) -> Response:
-    """Pass a call on: with memory where a user speaks in it, else as it is."""
-    services.upstream.find(upstream)  # before anything is read: without a provider there is nothing to do
+    """Forward a call, with memory if a user speaks in it."""
+    services.upstream.find(upstream)  # raises before anything is read if no provider is configured
     content = await request.body()
     body, said = None, ChatRequest(())
     with services.chats.failures.noted(ChatFailure.READ):
@@ -237,7 +237,7 @@ async def _pass_on(
     added: Mapping[str, str],
     call: tuple[ChatProtocol, ServedCall] | None,
 ) -> Response:
-    """Pass a request on to its provider; return the answer, which is read while it passes."""
+    """Forward a request to its provider; return the answer, which is read as it passes."""
     upstream = services.upstream.find(protocol)
     key = _own_key(request)
     given = {name: value for name, value in request.headers.items() if not holds_graphmem_key(value, key)}
@@ -260,9 +260,9 @@ async def _pass_on(
 
 
 def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
-    """Return the user of a call: the one in the header, the one that the body names, or the only one of the key.
+    """Return the user of a call, from the header, the body, or the key's only user.
 
-    Raises InvalidInput where none of them names one, Forbidden for one that the key has no access to.
+    Raises InvalidInput without a user, Forbidden if the key has no access to the user.
     """
     only = caller.users[0] if caller.users and len(caller.users) == 1 else None
     user_id = given or said.user_id or only
@@ -277,14 +277,14 @@ def _find_owner(caller: ApiKey, given: str | None, said: ChatRequest) -> Owner:
 
 
 def _secret_of(request: Request, services: Services) -> bytes:
-    """Return what keys the ids of a caller's messages: the same for all calls with one key."""
+    """Return the secret for the ids of a caller's messages: the same for all calls with one key."""
     if IN_PROCESS_CALLER in request.scope:
         return services.chats.secret
     return hashlib.sha256(_own_key(request).encode("utf-8", "surrogatepass")).digest()
 
 
 def _own_key(request: Request) -> str:
-    """Return the graphmem key of a request; empty for one from this process."""
+    """Return the graphmem key of a request; empty for requests from this process."""
     return "" if IN_PROCESS_CALLER in request.scope else route_classes.ChatRoute.read_token(request)
 
 

@@ -1,4 +1,4 @@
-"""The context for the model's prompt, and what it is made of."""
+"""The context for the model's prompt, and its parts."""
 
 from __future__ import annotations
 

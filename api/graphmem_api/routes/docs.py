@@ -1,4 +1,4 @@
-"""The page at `/docs`: Swagger UI, served from this package, so that it works without a network."""
+"""The page at `/docs`: Swagger UI, served from this package so that it works offline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SwaggerUIBundle({
 });
 """
 VENDORED = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
-"""Files of Swagger UI, stored compressed in `documentation/swagger_ui` beside its licence."""
+"""Files of Swagger UI, stored compressed in `documentation/swagger_ui`, next to its licence."""
 
 HEADERS = {
     "Content-Security-Policy": (

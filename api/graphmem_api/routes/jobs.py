@@ -55,7 +55,7 @@ async def retry(job_id: str, caller: Caller, services: ServicesDep, query: Annot
 async def _get_accessible_job(
     services: Services, caller: ApiKey, job_id: str, needed: SpaceRole = SpaceRole.READER
 ) -> Job:
-    """Return a job of a user or a space that the caller has access to; jobs of a whole tenant are for its admins."""
+    """Return a job of a user or space that the caller has access to; tenant-wide jobs are for admins."""
     job = await services.jobs.get_for_tenant(caller.tenant, job_id)
     if job.space is not None:
         role = await services.spaces.find_role(caller, job.space)

@@ -1,4 +1,4 @@
-"""Memories without a language model: save, list, read, update, end, revert; and what changed in them."""
+"""Memories without a language model: save, list, read, update, end, revert; and their changes."""
 
 from __future__ import annotations
 
@@ -165,9 +165,9 @@ async def revert(
 
 
 async def _scope_of_change(services: Services, owner: Owner, caller: ApiKey, memory_id: str) -> ReadScope:
-    """Return the scope in which a memory is found that is to be changed.
+    """Return the scope for finding a memory to change.
 
-    Raises Forbidden when a caller other than an admin would change a memory that all users of the tenant read.
+    Raises Forbidden if a caller other than an admin would change a memory that all users of the tenant read.
     """
     scope = await services.rights.read_scope(owner, caller)
     if not caller.is_admin and (await services.memories.get(scope, memory_id)).is_global:

@@ -217,7 +217,7 @@ async def trigger_extraction(caller: Caller, services: ServicesDep, body: Trigge
 async def _add(
     services: Services, owner: Owner, caller: ApiKey, batch: MessagesIn, request: IdempotentRequest | None
 ) -> Response:
-    """Store messages of a user in the user's own memory or in a space, where the user is their author."""
+    """Store messages of a user, as their author, in the user's own memory or in a space."""
     group = await services.rights.find_group(owner, caller, batch.space, SpaceRole.WRITER)
     stored = await services.messages.add(
         group, batch, author=owner.author_in(group), sent_as=caller.source_kind, request=request

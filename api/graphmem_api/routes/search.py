@@ -1,4 +1,4 @@
-"""Search in memories and messages, entities and the graph around them, and questions that memory answers."""
+"""Search in memories and messages, entities and the graph around them, and questions to memory."""
 
 from __future__ import annotations
 

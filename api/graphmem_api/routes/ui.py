@@ -33,7 +33,7 @@ HEADERS = {
 }
 
 VENDORED_HEADERS = {"Content-Encoding": "gzip", "Cache-Control": "public, max-age=31536000, immutable"}
-"""Headers of vendored files, which are stored compressed under a name with their version."""
+"""Headers of vendored files, which are stored compressed under a name that includes their version."""
 
 
 @router.get("/")

@@ -43,7 +43,7 @@ EXPORT_RESPONSES: Responses = {
         },
     }
 }
-"""OpenAPI description of an export; its own schema is at `/v1/schema/export`."""
+"""OpenAPI description of an export, whose own schema is at `/v1/schema/export`."""
 
 
 @export_router.get(
@@ -64,7 +64,7 @@ async def export(
 
 
 async def _prepend_chunk(first: bytes, rest: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield chunks whose first was read before the status was sent, so that a failure of the database is a 503."""
+    """Yield chunks, the first of which was read before sending the status, so that a database failure is a 503."""
     yield first
     async for chunk in rest:
         yield chunk
@@ -94,7 +94,7 @@ IMPORT_BODY = {
         },
     }
 }
-"""OpenAPI description of the body, which the route reads itself."""
+"""OpenAPI description of the body, which the route reads by itself."""
 
 
 @import_router.post(USER_PATH + "/import", summary="Import a user", operation_id="import", openapi_extra=IMPORT_BODY)
