@@ -179,7 +179,7 @@ class Fact:
 
     @property
     def is_contested(self) -> bool:
-        """Whether a more trusted memory contradicts it and nobody has resolved that."""
+        """Whether it contradicts another memory and nobody has resolved that."""
         return self.status is MemoryStatus.CONTESTED
 
     @property

@@ -479,7 +479,7 @@ class Memory(BaseModel):
     supersedes: list[str]
     contests: list[str] = Field(
         default_factory=list,
-        description="The more trusted memories that it contradicts, while its status is contested.",
+        description="The memories that it contradicts, while its status is contested.",
     )
     associations: list[str]
     derived_from: list[str] | None = Field(

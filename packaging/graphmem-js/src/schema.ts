@@ -2169,7 +2169,7 @@ export interface components {
              * @description Id of the space; null: none.
              */
             space: string | null;
-            /** @description Its state. */
+            /** @description The state. */
             status: components["schemas"]["RunStatus"];
             /** @description What started the run. */
             trigger: components["schemas"]["RunTrigger"];
@@ -2452,7 +2452,7 @@ export interface components {
             conversation_summary: components["schemas"]["ConversationSummary"];
             /**
              * Memories
-             * @description Memories.
+             * @description The memories in the preamble.
              */
             memories: components["schemas"]["Memory"][];
             /** @description How to answer this user. */
@@ -2927,7 +2927,7 @@ export interface components {
             applied: ("continuity" | "style" | "example" | "followups" | "sources")[];
             /**
              * Text
-             * @description The text.
+             * @description The adapted reply.
              */
             text: string;
         };
@@ -3067,11 +3067,11 @@ export interface components {
          *     There is no profile if filters compare more than times, because it may rest on memories that do not pass them.
          */
         EntityMemories: {
-            /** @description Name, alias or id of an entity that the memory is about. */
+            /** @description The entity. */
             entity: components["schemas"]["Entity"];
             /**
              * Memories
-             * @description Memories.
+             * @description The memories about it, the most important first.
              */
             memories: components["schemas"]["Memory"][];
             /** @description What is known about it in a few sentences; null: no current profile. */
@@ -3155,7 +3155,7 @@ export interface components {
         ErasedMemory: {
             /**
              * Erased
-             * @description Number of erased items by kind.
+             * @description Number of versions erased.
              */
             erased: number;
             /**
@@ -3336,7 +3336,7 @@ export interface components {
             similarity: number;
             /**
              * Source
-             * @description Where it comes from.
+             * @description Where the candidates come from: `memory`, a copy of the user, or `database`.
              * @enum {string}
              */
             source: "memory" | "database";
@@ -3364,12 +3364,12 @@ export interface components {
         ExtractionTriggered: {
             /**
              * Job Id
-             * @description Id of the background job; null: there is none.
+             * @description Id of the background job.
              */
             job_id: string;
             /**
              * Message
-             * @description The message.
+             * @description What was started; it names the session of the extraction.
              */
             message: string;
             /**
@@ -3592,7 +3592,7 @@ export interface components {
             reason: string | null;
             /**
              * Status
-             * @description Its state.
+             * @description The state.
              * @enum {string}
              */
             status: "ok" | "unavailable";
@@ -3604,7 +3604,7 @@ export interface components {
         HealthOut: {
             /**
              * Status
-             * @description Its state.
+             * @description The state.
              * @default ok
              * @constant
              */
@@ -3920,7 +3920,7 @@ export interface components {
              * @description The space that the job works for.
              */
             space: string | null;
-            /** @description Its state. */
+            /** @description The state. */
             status: components["schemas"]["JobStatus"];
             /**
              * User Id
@@ -4227,7 +4227,7 @@ export interface components {
             content_hash: string;
             /**
              * Contests
-             * @description The more trusted memories that it contradicts, while its status is contested.
+             * @description The memories that it contradicts, while its status is contested.
              */
             contests: string[];
             /**
@@ -4326,7 +4326,7 @@ export interface components {
              * @description The space that the memory belongs to; null: it is the user's.
              */
             space: string | null;
-            /** @description active, superseded (replaced), deleted, archived or contested (a more trusted memory contradicts it). */
+            /** @description active, superseded (replaced), deleted, archived or contested (it contradicts another memory). */
             status: components["schemas"]["MemoryStatus"];
             /**
              * Strength
@@ -4405,7 +4405,7 @@ export interface components {
             id: string;
             /** @description What kind of item it is. */
             kind: components["schemas"]["ChangeKind"];
-            /** @description The memory after the request; null: nothing was stored. */
+            /** @description The memory as the change left it, or before its deletion; null: an entity that it refers to is gone. */
             memory: components["schemas"]["Memory"] | null;
             /**
              * Memory Id
@@ -4830,7 +4830,7 @@ export interface components {
             content_hash: string;
             /**
              * Contests
-             * @description The more trusted memories that it contradicts, while its status is contested.
+             * @description The memories that it contradicts, while its status is contested.
              */
             contests: string[];
             /**
@@ -4939,7 +4939,7 @@ export interface components {
              * @description The space that the memory belongs to; null: it is the user's.
              */
             space: string | null;
-            /** @description active, superseded (replaced), deleted, archived or contested (a more trusted memory contradicts it). */
+            /** @description active, superseded (replaced), deleted, archived or contested (it contradicts another memory). */
             status: components["schemas"]["MemoryStatus"];
             /**
              * Strength
@@ -5123,7 +5123,7 @@ export interface components {
             name: string | null;
             /**
              * Position
-             * @description Place of the message in its session, from 0.
+             * @description Place of the message in its session, from 1.
              */
             position: number;
             /**
@@ -6238,7 +6238,7 @@ export interface components {
             };
             /**
              * Status
-             * @description Its state.
+             * @description The state.
              * @default ready
              * @constant
              */
@@ -6594,7 +6594,7 @@ export interface components {
         RollbackPreview: {
             /**
              * Comes Back
-             * @description Memories and entities that the run removed and that exist again.
+             * @description Memories and entities that get the state they had before the run.
              */
             comes_back: components["schemas"]["RollbackElement"][];
             /**
@@ -6604,7 +6604,7 @@ export interface components {
             conflicts: components["schemas"]["RollbackConflict"][];
             /**
              * Goes Back
-             * @description Memories and entities that get the state they had before the run.
+             * @description Memories and entities that the run wrote and the rollback removes.
              */
             goes_back: components["schemas"]["RollbackElement"][];
             /**
@@ -6694,7 +6694,7 @@ export interface components {
             infer?: boolean;
             /**
              * Memories
-             * @description Memories.
+             * @description The statements to save.
              */
             memories: components["schemas"]["MemoryIn"][];
         };
@@ -6762,7 +6762,7 @@ export interface components {
          *     score 0.5 or more. Strength, importance, persona, time and trust change it by at most 0.05.
          */
         SearchHit: {
-            /** @description Whether hits say how they were scored. */
+            /** @description How the hit was scored; null: the query did not ask. */
             explain?: components["schemas"]["Explanation"] | null;
             /** @description The memory after the request; null: nothing was stored. */
             memory: components["schemas"]["Memory"];
@@ -7737,7 +7737,7 @@ export interface components {
             domain: string | null;
             /**
              * Memories
-             * @description Memories.
+             * @description The memories of the profile by type.
              */
             memories: {
                 [key: string]: components["schemas"]["Memory"][];
@@ -9593,7 +9593,7 @@ export interface operations {
                 "X-Request-ID"?: string;
             };
             path: {
-                /** @description The search by graph neighbourhood. */
+                /** @description Name of the graph. */
                 graph: string;
             };
             cookie?: never;
@@ -10310,7 +10310,7 @@ export interface operations {
                 limit?: number;
                 /** @description Only the jobs of this space. */
                 space?: string | null;
-                /** @description Its state. */
+                /** @description The state. */
                 status?: components["schemas"]["JobStatus"] | null;
                 /**
                  * @description Only the jobs of this user.
@@ -10375,7 +10375,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Id of the background job; null: there is none.
+                 * @description Id of the background job.
                  * @example d990cc3d-9d29-56fc-b943-332a67f5e6fe
                  */
                 job_id: string;
@@ -10432,7 +10432,7 @@ export interface operations {
             };
             path: {
                 /**
-                 * @description Id of the background job; null: there is none.
+                 * @description Id of the background job.
                  * @example d990cc3d-9d29-56fc-b943-332a67f5e6fe
                  */
                 job_id: string;
