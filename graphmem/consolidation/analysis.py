@@ -54,16 +54,16 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import InstructionStore
 
 MAX_ENTITY_STATEMENTS = 30
-"""Most statements that are shown for a proposal about entities; those given as evidence are the first."""
+"""Maximum statements shown for a proposal about entities, starting with its evidence."""
 
 MAX_DIFFERENCES_LENGTH = 2000
-"""Longest description of differences that is stored, in characters."""
+"""Maximum stored length of a description of differences, in characters."""
 
 UNANSWERED = "the verification did not answer for it"
-"""Reason for which a proposal is refused that the answer leaves out."""
+"""Reason for refusing a proposal that the answer leaves out."""
 
 UNUSABLE = "the verification gave no usable answer"
-"""Reason for which the proposals of a batch are refused whose answer does not fit the schema."""
+"""Reason for refusing the proposals of a batch if the answer does not fit the schema."""
 
 
 class AnsweredQuote(BaseModel):
@@ -112,13 +112,13 @@ class VerifierAnswer(LenientAnswer):
 VERIFIED_ACTIONS = (Merge, Close, LinkEntities, UpdateEntity)
 """The actions that a model verifies; an association and a new entity change nothing that is stored.
 
-What a person sets on an entity is the person's own statement, which no memory needs to say.
+Values that a person sets on an entity are that person's statement, which no memory needs to support.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ShownProposals:
-    """What a prompt shows: proposals and the statements they rest on, each in the order of their numbers."""
+    """The contents of a prompt: proposals and the statements they are based on, each in order of their numbers."""
 
     proposals: list[Proposal]
     facts: list[Fact]
@@ -139,7 +139,7 @@ class ShownProposals:
         return template.render(statements="\n".join(statements), proposals="\n".join(proposals))
 
     def to_verification(self, answered: CheckedProposal) -> Verification:
-        """Return an answer with ids of memories; quotes from statements of other numbers are left out."""
+        """Return an answer with memory ids; quotes with unknown statement numbers are left out."""
         found: dict[str, Any] = answered.model_dump()
         for part in ("statements", "closing", "identity", "apart", "values"):
             found[part] = [{**quote, "memory_id": key} for quote in found[part] if (key := self._memory_id(quote))]
@@ -173,7 +173,7 @@ class ShownProposals:
 
 
 class ProposalVerifier:
-    """Asks a model about proposals, one call a batch."""
+    """Asks a model about proposals, with one call per batch."""
 
     def __init__(self, graph: Graph, model: LanguageModel, prompts: Mapping[str, PromptTemplate]) -> None:
         self._graph = graph
@@ -183,10 +183,10 @@ class ProposalVerifier:
     async def verify(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], *, curated: bool = False
     ) -> tuple[list[ReviewedProposal], Receipt]:
-        """Return proposals with their verifications, and what the call cost; raise ModelUnavailable without an answer.
+        """Return proposals with their verifications, and the call's cost; raise ModelUnavailable without an answer.
 
-        Of curated ones, those are left as they are that a person has verified or that set something on an entity.
-        Other waiting proposals without an answer are refused: all of them if the answer is not usable.
+        Curated proposals are left unchanged if a person has verified them or they set values on an entity. Other
+        waiting proposals without an answer are refused; all of them are if the answer is unusable.
         """
         shown, indexes = await self._load(owner, reviewed, curated)
         if not indexes:
@@ -212,7 +212,7 @@ class ProposalVerifier:
     async def _load(
         self, owner: Owner, reviewed: Sequence[ReviewedProposal], curated: bool
     ) -> tuple[ShownProposals, list[int]]:
-        """Return what the prompt shows, and the indexes of the proposals that it shows."""
+        """Return the prompt's contents, and the indexes of the proposals in it."""
 
         async def work(transaction: Transaction) -> tuple[ShownProposals, list[int]]:
             asked = {index: one.proposal for index, one in enumerate(reviewed) if _is_asked(one, curated)}
@@ -242,7 +242,7 @@ def _is_asked(reviewed: ReviewedProposal, curated: bool) -> bool:
 
 
 async def _load_statements(transaction: Transaction, owner: Owner, proposal: Proposal) -> list[Fact]:
-    """Return the statements that a proposal rests on; of entities, what is given as evidence and what names both."""
+    """Return a proposal's statements; for entities, its evidence and the statements that name both."""
     if isinstance(proposal, Merge | Close):
         memory_ids = memory_ids_of([proposal])
         facts = await FactLoader(transaction, owner).fetch(memory_ids=memory_ids)
@@ -268,7 +268,7 @@ def _describe_named(entity: Entity) -> str:
 
 
 MAX_REASON_LENGTH = 2000
-"""Longest reason of a proposal that is stored, in characters; the model's longer ones are cut."""
+"""Maximum stored length of a proposal's reason, in characters; longer reasons from the model are cut."""
 
 NEW_FOCUS = "Some of these statements are new. Look for what they repeat, complete, close or rename."
 """Instruction of the prompt for new memories; recorded completions depend on its wording."""
@@ -280,7 +280,7 @@ OLD_FOCUS = (
 """Instruction of the prompt for old memories; recorded completions depend on its wording."""
 
 ASSOCIATION_SIMILARITY = 0.85
-"""Smallest cosine similarity of memories that are associated without a model."""
+"""Minimum cosine similarity of memories that are associated without a model."""
 
 
 class Attribute(BaseModel):
@@ -325,7 +325,7 @@ class Analysis(LenientAnswer):
 
 @dataclass(frozen=True, slots=True)
 class PromptBatch:
-    """What a prompt shows the model: current facts and their entities, each in the order of their numbers."""
+    """The contents of a prompt: current facts and their entities, each in order of their numbers."""
 
     facts: list[Fact]
     entities: list[Entity]
@@ -346,9 +346,9 @@ class PromptBatch:
         return [self.facts[number - 1].memory_id for number in numbers if 0 < number <= len(self.facts)]
 
     def to_proposals(self, actions: Sequence[ProposedAction]) -> tuple[list[ReviewedProposal], int]:
-        """Return the valid proposals with the versions they rest on, and the number of invalid actions.
+        """Return the valid proposals with the versions they are based on, and the number of invalid actions.
 
-        Unknown numbers are left out. A proposal whose like was rolled back before is invalid.
+        Unknown numbers are left out. A proposal like one that was rolled back before is invalid.
         """
         facts = {fact.memory_id: fact for fact in self.facts}
         entities = {entity.id: entity for entity in self.entities}
@@ -394,7 +394,7 @@ class PromptBatch:
             return None
 
     def _without_known(self, entity_id: str, action: ProposedAction) -> dict[str, object]:
-        """Return the attributes and names that an action gives an entity which it does not have yet."""
+        """Return the attributes and names in an action that the entity does not have yet."""
         [entity] = [entity for entity in self.entities if entity.id == entity_id]
         values = {str(value).casefold() for value in entity.attributes.values()}
         names = {name_key(name) for name in (entity.name, *entity.aliases)}
@@ -420,9 +420,9 @@ class PromptBatch:
 
 @dataclass(frozen=True, slots=True)
 class AnalysisResult:
-    """What one batch led to: proposals, the number of invalid ones, contradictions, and what the model call cost.
+    """The outcome of one batch: proposals, the number of invalid ones, contradictions, and the cost of the model call.
 
-    A batch is not read if the memories of it that are left are less than two.
+    A batch with fewer than two memories left is not read.
     """
 
     proposals: list[ReviewedProposal]
@@ -433,9 +433,9 @@ class AnalysisResult:
 
 
 class ProposalAnalyser:
-    """Turns batches of memories into proposals, which the `verifier` checks, if there is a model.
+    """Turns batches of memories into proposals, checked by the `verifier` if there is a model.
 
-    `zone` is that of users without their own.
+    `zone` is the zone of users without one of their own.
     """
 
     def __init__(
@@ -456,7 +456,7 @@ class ProposalAnalyser:
         self._zone = zone
 
     async def analyse(self, owner: Owner, batch: MemoryBatch) -> AnalysisResult:
-        """Return the proposals for one batch; raise ModelUnavailable when the model does not answer."""
+        """Return the proposals for one batch; raise ModelUnavailable if the model does not answer."""
         if self._model is None:
             return AnalysisResult(await self._associate_similar(owner, batch.memory_ids))
         shown = await self._load_batch(owner, batch.memory_ids)
@@ -513,7 +513,7 @@ class ProposalAnalyser:
         )
 
     async def _associate_similar(self, owner: Owner, memory_ids: Sequence[str]) -> list[ReviewedProposal]:
-        """Propose to associate the pairs whose vectors nearly agree; the database compares the vectors."""
+        """Propose to associate the pairs whose vectors nearly agree, as compared by the database."""
 
         async def work(transaction: Transaction) -> list[ReviewedProposal]:
             pairs = await transaction.run(

@@ -1,8 +1,8 @@
 """Plans which memories a run analyses together. Pure.
 
-A batch holds what belongs together, whatever the night, the scope or the domain in which it was told: memories of one
-subject with similar meanings or one predicate, memories that share an entity which few others have, and memories whose
-subjects may be one: their names are alike, or one memory names the subject of another.
+A batch holds related memories, whatever the night, scope or domain they were stated in: memories of one subject with
+similar meanings or one predicate, memories that share an entity which few others have, and memories whose subjects may
+be the same because their names are alike or one memory names the subject of another.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from graphmem.memories.names import NameIndex
 from graphmem.text.names import strip_possessive
 
 MAX_BEARERS = 16
-"""Most memories that name an entity without being linked to it; more of them tell nothing of it."""
+"""Maximum memories naming an entity without a link to it; more are no evidence about it."""
 
 MEMORIES_PER_NAME = 2
-"""Memories of each of two entities with similar names that are analysed together."""
+"""Number of memories of each of two entities with similar names to analyse together."""
 
 RECENCY_WEIGHT = 0.3
 """Weight of recency in a discovery score; the four weights sum to 1."""
@@ -44,28 +44,29 @@ RECENT_HOURS = 24.0
 """Hours in which recency falls to 1/e."""
 
 MAX_NEIGHBOURS = 8
-"""Most similar memories that are looked at around one memory, of each group that it is in."""
+"""Maximum number of most similar memories considered for one memory, per group that it is in."""
 
 MIN_BOND = 0.6
-"""Least strength of a bond between two memories that are analysed together.
+"""Minimum strength of a bond between two memories that are analysed together.
 
-It is the similarity of their meanings plus, for a predicate and each entity in common, the more the fewer have it.
+It is the similarity of their meanings, plus a term for a shared predicate and each shared entity, larger the fewer
+memories have it.
 """
 
 NAMING_BOND = math.inf
-"""Strength of a bond between memories whose subjects may be one."""
+"""Strength of a bond between memories whose subjects may be the same."""
 
 MAX_OLDER_NEIGHBOURS = 3
-"""Most memories analysed by earlier runs that join a batch because of one new memory, besides those with its name."""
+"""Maximum number of already analysed memories added to a batch for one new memory, besides those with its name."""
 
 SIMILARITY_BLOCK_ROWS = 1024
-"""Rows of the similarity matrix that are computed at once, to bound the memory it takes."""
+"""Number of rows of the similarity matrix computed at once, to limit its memory use."""
 
 Neighbours = Sequence[tuple[int, float]]
 """Similar memories of one memory, nearest first: their indexes and cosine similarities."""
 
 Bond = tuple[float, int, int]
-"""The strength with which two memories belong together, and their indexes."""
+"""The strength of the relation between two memories, and their indexes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +81,12 @@ class ColdMemoryPolicy:
 
 
 DEFAULT_COLD_MEMORY_POLICY = ColdMemoryPolicy()
-"""The policy without settings."""
+"""The default policy."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationCandidate:
-    """A current memory that a run may analyse; `is_new` until a run has, and `vector` has length 1."""
+    """A current memory that a run may analyse; `is_new` until a run has done so. `vector` has length 1."""
 
     memory_id: str
     content: str
@@ -103,21 +104,21 @@ class ConsolidationCandidate:
 
     @property
     def all_entity_ids(self) -> frozenset[str]:
-        """The entities that it names, its subject included."""
+        """The entities that it names, including its subject."""
         return self.entity_ids | {self.subject_id}
 
     @property
     def merge_group(self) -> tuple[str, str, str]:
-        """Subject, scope and domain: only memories that agree in them can be merged."""
+        """Subject, scope and domain, which memories must share to be merged."""
         return (self.subject_id, self.scope, self.domain or "")
 
     @property
     def family(self) -> tuple[str, str] | None:
-        """Subject and predicate, unless the predicate only says what type the memory has."""
+        """Subject and predicate, unless the predicate merely states the memory's type."""
         return None if self.predicate in TYPE_PREDICATES else (self.subject_id, self.predicate)
 
     def is_compressible(self, now: datetime, cold_policy: ColdMemoryPolicy) -> bool:
-        """Return whether the memory is cold and was analysed before."""
+        """Return whether the memory is cold and has been analysed before."""
         return (
             self.created_at < now - cold_policy.min_age
             and self.access_count < cold_policy.access_threshold
@@ -127,7 +128,7 @@ class ConsolidationCandidate:
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryResult:
-    """The batches to analyse, and the ids of cold memories without a similar one, which need no analysis."""
+    """The batches to analyse, and the ids of cold memories with no similar one, which need no analysis."""
 
     batches: list[MemoryBatch]
     isolated_ids: list[str]
@@ -145,8 +146,8 @@ def plan_batches(
 ) -> DiscoveryResult:
     """Return up to `max_batches` batches of 2 to `batch_size` memories each: new memories first, then cold ones.
 
-    `similar` are the pairs of entities that may be one by their names. A new memory that is in no batch, because there
-    are too many or no other is left to compare it with, stays new.
+    `similar` are the pairs of entities that may be the same by their names. A new memory in no batch, because there are
+    too many or none is left to compare it with, stays new.
     """
     neighbours = find_neighbours(candidates)
     scores = {
@@ -183,8 +184,8 @@ def discovery_score(
 ) -> float:
     """Return the priority of a memory for analysis, from 0 to 1.
 
-    It is `0.3·exp(−hours/24) + 0.2/(1 + associations) + 0.3·similarity + 0.2·overlap`, where similarity and overlap of
-    entities (Jaccard) are those with the nearest other memory.
+    It is `0.3·exp(−hours/24) + 0.2/(1 + associations) + 0.3·similarity + 0.2·overlap`, where similarity and entity
+    overlap (Jaccard) refer to the nearest other memory.
     """
     candidate = candidates[index]
     hours = max(0.0, (now - candidate.created_at).total_seconds() / 3600)
@@ -202,9 +203,9 @@ def find_neighbours(
     candidates: Sequence[ConsolidationCandidate],
     groups_of: Callable[[ConsolidationCandidate], Iterable[Hashable]] = lambda candidate: [candidate.subject_id],
 ) -> list[list[tuple[int, float]]]:
-    """Return for each memory the most similar others of each of its groups, by default of its subject.
+    """Return, for each memory, the most similar others in each of its groups, nearest first.
 
-    They are sorted, the nearest first.
+    By default, memories are grouped by subject.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
     for index, candidate in enumerate(candidates):
@@ -228,7 +229,7 @@ def find_neighbours(
 def _find_bonds(
     candidates: Sequence[ConsolidationCandidate], neighbours: Sequence[Neighbours], user_ids: set[str]
 ) -> list[Bond]:
-    """Return which memories belong together by their meanings, their predicate and the entities that they share."""
+    """Return the bonds between memories with similar meanings, the same predicate or shared entities."""
     bearers = Counter(key for candidate in candidates for key in candidate.all_entity_ids)
     families = Counter(candidate.family for candidate in candidates)
 
@@ -251,7 +252,7 @@ def _find_bonds(
 
 
 def _rarity(bearers: int) -> float:
-    """Return how much it says that two memories have something in common that so many have: 0.63 for two of them."""
+    """Return the weight of a feature shared by two memories, given how many bear it: 0.63 for two."""
     return 1 / math.log2(1 + bearers)
 
 
@@ -261,10 +262,10 @@ def _bind_names(
     entities: Sequence[NamedEntity],
     similar: Sequence[tuple[str, str]],
 ) -> list[Bond]:
-    """Return the bonds between memories whose subjects may be one, each with a chosen memory.
+    """Return the bonds between memories whose subjects may be the same, each with a chosen memory.
 
-    They are about two entities with similar names, those that name the other one first, or one names an entity to which
-    another is linked.
+    The memories are about two entities with similar names, preferring those that name the other entity; or one names an
+    entity that another is linked to.
     """
     rank = {index: position for position, index in enumerate(chosen)}
     order = [*chosen, *(index for index, candidate in enumerate(candidates) if not candidate.is_new)]
@@ -304,10 +305,9 @@ def _bind_names(
 def _cluster(
     candidates: Sequence[ConsolidationCandidate], chosen: Sequence[int], bonds: Iterable[Bond], batch_size: int
 ) -> list[list[int]]:
-    """Return the chosen memories with what belongs together, the strongest bonds first, up to a batch at a time.
+    """Return clusters of the chosen memories with related ones, strongest bonds first, each at most a batch.
 
-    Memories that were analysed before join new ones, a few each. A cluster keeps the memories together that can be
-    merged.
+    A few memories that were analysed before join each new one. A cluster keeps memories together that can be merged.
     """
     rank = {index: position for position, index in enumerate(chosen)}
     cluster_of = {index: [index] for index in chosen}
@@ -334,14 +334,14 @@ def _cluster(
 def _order(
     candidates: Sequence[ConsolidationCandidate], cluster: Sequence[int], rank: Mapping[int, int], last: int
 ) -> list[int]:
-    """Return memories that can be merged next to each other, in the order in which they were chosen."""
+    """Return the memories ordered so that those that can be merged are adjacent, otherwise in the order chosen."""
     ordered = sorted(cluster, key=lambda index: (rank.get(index, last), index))
     groups = list(dict.fromkeys(candidates[index].merge_group for index in ordered))
     return sorted(ordered, key=lambda index: groups.index(candidates[index].merge_group))
 
 
 def _pack(clusters: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]:
-    """Put clusters into batches of up to `batch_size` memories, each into the first that has room."""
+    """Pack clusters into batches of up to `batch_size` memories, each into the first batch with room."""
     batches: list[list[int]] = []
     open_batches: list[list[int]] = []
     for cluster in clusters:
@@ -356,7 +356,7 @@ def _pack(clusters: Sequence[Sequence[int]], batch_size: int) -> list[list[int]]
 
 
 def _give_company(batches: Sequence[list[int]], candidates: Sequence[ConsolidationCandidate]) -> None:
-    """Add to a batch of one memory the most similar one that was analysed before, or else one of a larger batch."""
+    """Add the most similar already analysed memory to a batch of one, or else a memory of a larger batch."""
     for batch in batches:
         if len(batch) > 1:
             continue

@@ -47,21 +47,21 @@ from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import CONSOLIDATION, DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 
 MAX_MERGED_TAGS = 50
-"""Most tags of a merged memory; a memory that callers save has as many at most."""
+"""Maximum tags of a merged memory, the same as for memories saved by callers."""
 
 FACT_ACTIONS: tuple[type, ...] = (CreateEntity, Close, Merge, Associate)
 """The actions on facts in the order of their execution.
 
-An entity is created before the memories that mention it are merged, and a plan is closed before what closes it is;
-an association follows a merge to its result.
+An entity is created before the memories that mention it are merged, and a plan is closed before the memory that closes
+it is merged; an association follows a merge to its result.
 """
 
 
 class FactChanges:
     """Applies the proposals of one run about one user's facts, and writes the result once.
 
-    Afterwards `ended` are the facts ended, `remaining_texts` what remains of them, `images` the versions written, by
-    uuid, and `now` is the time reached.
+    Afterwards, `ended` are the ended facts, `remaining_texts` what remains of their text, `images` the versions
+    written, by uuid, and `now` is the time reached.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class FactChanges:
         self._run_id = run_id
         self._vectors = vectors
         self._stored = context.facts
-        # What an earlier proposal has changed, the guards see with the next one.
+        # The guards see changes by earlier proposals when they check the next one.
         self._facts = dict(context.facts)
         self._context = replace(context, facts=self._facts)
         self._ledger = Ledger(context.facts.values(), context.now, actor, context.order)
@@ -96,7 +96,7 @@ class FactChanges:
         self._changed: list[Fact] = []
 
     async def apply(self, proposals: Sequence[ReviewedProposal]) -> list[ReviewedProposal]:
-        """Review proposals, apply those that pass the guards, and write all of it; return them in the order given."""
+        """Review proposals, apply those that pass the guards, and write the result; return them in the given order."""
         reviewed = list(proposals)
         order = sorted(range(len(reviewed)), key=lambda index: FACT_ACTIONS.index(type(reviewed[index].proposal)))
         for index in order:
@@ -110,14 +110,14 @@ class FactChanges:
         return reviewed
 
     def _follow_merges(self, proposal: Proposal) -> Proposal:
-        """Return an association with the memories that this run merged replaced by the results."""
+        """Return an association in which memories merged by this run are replaced by the results."""
         if not isinstance(proposal, Associate):
             return proposal
         ids = dict.fromkeys(self._merged_into.get(key, key) for key in proposal.memory_ids)
         return proposal.model_copy(update={"memory_ids": list(ids)})
 
     async def _apply(self, proposal: Proposal, verification: Verification | None) -> str | None:
-        """Apply a proposal to the ledger; return the id of the memory or entity that it creates."""
+        """Apply a proposal to the ledger; return the id of the memory or entity it creates."""
         match proposal:
             case Merge():
                 return self._merge(proposal, verification)
@@ -143,7 +143,7 @@ class FactChanges:
         return merged.memory_id
 
     def _close(self, proposal: Close) -> None:
-        """End a plan when the first of the memories starts that say that it is over, or now."""
+        """End a plan when the first memory saying it is over starts, or now."""
         telling = [self._facts[key] for key in proposal.evidence]
         first = min(telling, key=lambda fact: (fact.valid_at is None, fact.valid_from))
         closed = self._ledger.close(proposal.memory_id, first, self._run_id)
@@ -153,7 +153,7 @@ class FactChanges:
         self.remaining_texts += [fact.content for fact in telling]
 
     def _say_same(self, proposal: Merge, sources: Sequence[Fact], verification: Verification | None) -> bool:
-        """Return whether the first of the sources to start says all that the merged text says, which holds since."""
+        """Return whether the earliest source says everything in the merged text, which then holds from its start."""
         if proposal.relation is not MergeRelation.SAME:
             return False
         dated = [fact for fact in sources if fact.valid_at] or list(sources)
@@ -199,7 +199,7 @@ class FactChanges:
     # Writing
 
     async def _write(self) -> None:
-        """Record and write what the ledger has collected."""
+        """Record and write the changes collected in the ledger."""
         await self._record_before()
         written = self._ledger.changed | self._ledger.created
         self.images = {key: image_of_fact(fact) for key, fact in written.items()}
@@ -218,7 +218,7 @@ class FactChanges:
         await self._recorder.record_before(ElementKind.MENTION, sorted(mentions))
 
     async def _write_annotated(self) -> None:
-        """Write the properties that changed in place, and only those: a write of whole rows would re-index them."""
+        """Write only the properties that changed in place, since writing whole rows would re-index them."""
         rows = []
         for fact in [fact for fact in self._ledger.changed.values() if fact.expired_at is None]:
             stored = fact_to_properties(self._stored[fact.memory_id])
@@ -228,18 +228,18 @@ class FactChanges:
             await self._transaction.run("snapshots.set_facts", group_id=self._owner.group_id, rows=rows)
 
 
-# The memory that a merge writes
+# The result of a merge
 
 
 def merge_facts(sources: Sequence[Fact], content: str, *, say_same: bool) -> Fact:
-    """Return the first version of the memory that takes the place of `sources`.
+    """Return the first version of the memory that replaces `sources`.
 
-    It holds from the earliest known start of sources that `say_same`, else from the latest, and up to the end that one
-    of them has. Of single-valued sources that say the same as others, only their own starts count, because what they
-    replaced ended there. It has the greatest importance and the provenance of all sources, and is reinforced by each
-    further one; its confidence is the least of sources of which it needs all. The sources are trusted alike, and so is
-    it. Subject, predicate and object are those of the single-valued source, else of the most important one; it mentions
-    the objects of the others.
+    It holds from the earliest known start if the sources `say_same`, else from the latest, up to the end that one of
+    them has. For single-valued sources that say the same as others, only their own starts count, because their
+    predecessors ended there. It has the greatest importance and the provenance of all sources, and is reinforced by
+    each further one; its confidence is the lowest of the sources that it all needs. The sources are equally trusted,
+    and so is the result. Subject, predicate and object are those of the single-valued source, else of the most
+    important one; the objects of the others are mentioned.
     """
     primary = max(sources, key=lambda fact: (fact.single_valued, fact.object_id is not None, fact.importance))
     dated = [fact for fact in sources if fact.single_valued or not (say_same and primary.single_valued)]
@@ -318,9 +318,9 @@ async def retire_duplicates(
     reason: str,
     now: datetime,
 ) -> datetime:
-    """Retire duplicates, write all that the ledger has collected, record it, and return the time reached.
+    """Retire duplicates, write and record everything collected in the ledger, and return the time reached.
 
-    `kept_ids` maps the id of each duplicate to that of the memory that supersedes it.
+    `kept_ids` maps the id of each duplicate to the id of the memory that supersedes it.
     """
     for duplicate_id, kept_id in kept_ids.items():
         ledger.retire(duplicate_id, reason, kept_id, MemoryStatus.SUPERSEDED)
@@ -338,7 +338,7 @@ SAME_ENTITY_REASON = "said of the same entity under another name"
 
 @dataclass(frozen=True, slots=True)
 class EntityMerger:
-    """Changes the entities of one user within a run's transaction, and records what it changes."""
+    """Changes the entities of one user within a run's transaction, and records its changes."""
 
     transaction: Transaction
     recorder: ChangeRecorder
@@ -348,7 +348,7 @@ class EntityMerger:
     async def update(
         self, proposal: UpdateEntity, entity: Entity, kind: SourceKind, order: TrustOrder, now: datetime
     ) -> None:
-        """Set attributes of an entity and add its new aliases as a source does; write nothing if it has all of them."""
+        """Set attributes from a source and add its new aliases; write nothing if the entity has all of them."""
         nodes = await fetch_entity_nodes(self.transaction, self.owner, [entity.id])
         details = SourcedDetails(nodes[entity.id], order)
         details.overwrite(proposal.set, kind)
@@ -402,7 +402,7 @@ class EntityMerger:
         return ledger.now + MICROSECOND
 
     async def _retire_duplicates(self, keep: Entity, merge: Entity, now: datetime) -> tuple[list[Fact], datetime]:
-        """End the statements of `merge` that `keep` has as well, which takes over their sources."""
+        """End statements of `merge` that `keep` also has, moving their sources to `keep`'s."""
         current = {
             fact.memory_id: fact
             for entity_id in (keep.id, merge.id)

@@ -1,7 +1,7 @@
 """Durable jobs of consolidation: a run of one user, and the start of the nightly runs of all users.
 
-A run is discovered, analysed batch by batch, executed, and ends when its profiles are written. At night its analysis
-and its execution wait for their times. A step whose stage is done returns the result stored on the run's node.
+A run is discovered, analysed batch by batch and executed, and ends when its profiles are written. At night, analysis
+and execution wait for their scheduled times. A step whose stage is done returns the result stored on the run's node.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ RUN_WITHOUT_MODEL_REASON = (
 _ANALYSED = (RunPhase.ANALYSED, RunPhase.EXECUTED, RunPhase.DONE)
 
 _NIGHTLY_RUN_NAMESPACE = uuid.UUID("6f1b7c52-6a61-4b0c-9a53-6f3c2d5b8f10")
-"""Namespace of the ids of nightly runs, which follow from the time of the schedule and the user."""
+"""Namespace of the ids of nightly runs, derived from the schedule's time and the user."""
 
 
 VERIFIED_AT_ONCE = 10
-"""Proposals by hand that one model call verifies."""
+"""Number of curated proposals that one model call verifies."""
 
 
 class RunAction(JobAction):
@@ -70,7 +70,7 @@ class RunAction(JobAction):
 
 
 class ProfilesAction(JobAction):
-    """The profiles that a run wrote, and of how many entities it asked the model for one."""
+    """The profiles that a run wrote, and the number of entities it asked the model to describe."""
 
     action: Literal["profile"] = "profile"
     run_id: str
@@ -88,7 +88,7 @@ class NightAction(JobAction):
 class ConsolidationJob:
     """Handles the jobs of consolidation; `jobs` is the queue for nightly runs.
 
-    Without `profiles`, which need a model, no profiles of entities are written.
+    Without `profiles`, which need a model, no entity profiles are written.
     """
 
     def __init__(
@@ -153,13 +153,13 @@ class ConsolidationJob:
         return JobOutcome(status=status, reason=done.reason, actions=[done, *actions], receipt=receipt)
 
     def _wait_until(self, time: datetime | None, stage: str) -> None:
-        """Give the worker back until a time; jobs of the user that are queued meanwhile go first."""
+        """Release the worker until a given time, so that jobs of the user queued in the meantime run first."""
         seconds = (time - self._clock()).total_seconds() if time else 0.0
         if time and seconds > 0:
             raise JobWaits(f"its {stage} begins at {time.isoformat()}", seconds, WaitCause.ITS_TIME)
 
     async def _discover(self, owner: Owner, run_id: str) -> list[MemoryBatch]:
-        """Find the batches of a new run and store them; return those of the run."""
+        """Find and store the batches of a new run; return the run's batches."""
         run = await self._load_run(owner, run_id)
         if run.phase is RunPhase.NEW:
             found = await self._discovery.find_batches(owner, self._clock())
@@ -178,7 +178,7 @@ class ConsolidationJob:
         return await self._runs.load_batches(run_id, owner.tenant)
 
     async def _list_given(self, owner: Owner, run_id: str, steps: Steps) -> list[AnalysisResult]:
-        """Return the proposals of a run by hand, as many together as one call verifies; none of another run."""
+        """Return a curated run's proposals, grouped by verification call; empty for other runs."""
         given = await steps.run("given", partial(self._load_given, owner, run_id), list[ReviewedProposal])
         return [
             AnalysisResult(given[start : start + VERIFIED_AT_ONCE]) for start in range(0, len(given), VERIFIED_AT_ONCE)
@@ -189,7 +189,7 @@ class ConsolidationJob:
         return run.proposals if run.trigger is RunTrigger.CURATED else []
 
     async def _analyse(self, owner: Owner, run_id: str, batch: MemoryBatch) -> AnalysisResult:
-        """Return the proposals for a batch; none if the proposals of the run are stored already."""
+        """Return the proposals for a batch; empty if the run's proposals are already stored."""
         run = await self._load_run(owner, run_id)
         if run.phase in _ANALYSED:
             return AnalysisResult([])
@@ -198,7 +198,7 @@ class ConsolidationJob:
     async def _verify(
         self, owner: Owner, run_id: str, analysed: AnalysisResult, *, curated: bool = False
     ) -> AnalysisResult:
-        """Return what the analysis of a batch found with the verification of its proposals, and what both cost."""
+        """Return a batch's analysis with its proposals verified, and the cost of both."""
         run = await self._load_run(owner, run_id)
         if run.phase in _ANALYSED:
             return analysed
@@ -212,16 +212,16 @@ class ConsolidationJob:
     async def _store_proposals(
         self, owner: Owner, run_id: str, batches: list[MemoryBatch], results: list[AnalysisResult]
     ) -> Receipt:
-        """Store the proposals of a run, and of its batches those that were read; return what the analysis cost.
+        """Store the proposals of a run and the batches that were read; return the cost of the analysis.
 
-        A run whose proposals are stored already stays as it is.
+        A run whose proposals are already stored is left unchanged.
         """
         run = await self._load_run(owner, run_id)
         if run.phase in _ANALYSED:
             return run.receipt
         unread = [batch for batch, result in zip(batches, results, strict=False) if not result.is_read]
         unread_ids = {memory_id for batch in unread for memory_id in batch.memory_ids}
-        # Those that are stored: the ids of memories that were erased meanwhile are no longer in them.
+        # The stored ones, since the ids of memories erased in the meantime have been removed from them.
         stored = await self._runs.load_batches(run_id, owner.tenant)
         read = [batch for batch in stored if not unread_ids.issuperset(batch.memory_ids)]
         receipt = sum((result.receipt for result in results), Receipt())
@@ -273,7 +273,7 @@ class ConsolidationJob:
 
     async def _describe(self, owner: Owner, run_id: str) -> RunAction:
         run = await self._load_run(owner, run_id)
-        if run.phase is RunPhase.EXECUTED:  # by a worker that had a model, which this one has not
+        if run.phase is RunPhase.EXECUTED:  # by a worker with a model, which this one lacks
             await self._runs.end_failed(owner.tenant, run_id, "no language model is configured", self._clock())
             run = await self._load_run(owner, run_id)
         return RunAction(
@@ -288,14 +288,14 @@ class ConsolidationJob:
     async def _draft_profiles(
         self, owner: Owner, run_id: str, writer: ProfileWriter, steps: Steps
     ) -> list[ProfileDraft]:
-        """Return the profiles that are due after a run was executed; none where it has ended."""
+        """Return the profiles that are due after a run was executed; empty if the run has ended."""
         due = await steps.run("find profiles", partial(self._find_due_profiles, owner, run_id), list[str])
         drafts: list[ProfileDraft] = []
         for number, entity_id in enumerate(due, 1):
             write = partial(writer.write, owner, entity_id)
             drafts.append(await steps.run(f"profile {number}", write, ProfileDraft))
             if not drafts[-1].is_answered:
-                break  # the model is away: the next run asks again
+                break  # the model is unavailable: the next run asks again
         return drafts
 
     async def _find_due_profiles(self, owner: Owner, run_id: str) -> list[str]:
@@ -309,7 +309,7 @@ class ConsolidationJob:
     # The nightly runs of all users
 
     async def handle_night(self, payload: NightPayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `consolidation_night`: queue a run for every user with something to do."""
+        """Handle a job of kind `consolidation_night`: queue a run for every user with pending work."""
         begins = await steps.run("begin", partial(self._find_beginning, payload), datetime)
         groups = await steps.run("find users", partial(self._find_groups_with_work, payload.tenant))
         for group_id in groups:
@@ -321,11 +321,11 @@ class ConsolidationJob:
         return datetime.fromisoformat(payload.scheduled_at) if payload.scheduled_at else self._clock()
 
     async def _find_groups_with_work(self, tenant: str | None) -> list[str]:
-        """Return group ids, which the step records: by them the erasure of a user finds the jobs of the night."""
+        """Return the group ids with work; the step records them so that erasing a user finds the night's jobs."""
         return [owner.group_id for owner in await self._discovery.find_owners(tenant, self._clock())]
 
     async def _start_run(self, owner: Owner, payload: NightPayload, begins: datetime) -> None:
-        """Queue the job of a user's nightly run; one that an earlier night has left unfinished goes on by itself."""
+        """Queue the job of a user's nightly run; an unfinished run of an earlier night continues by itself."""
         run_id = await self._runs.find_unfinished_nightly(owner)
         with suppress(NotFound, UserBeingForgotten), use_tenant(owner.tenant):
             if run_id is None:
@@ -343,7 +343,7 @@ class ConsolidationJob:
 
 
 def _as_planned(proposals: list[ReviewedProposal]) -> list[ReviewedProposal]:
-    """Return the proposals of a run whose transaction was discarded: nothing of them was executed."""
+    """Return the proposals of a run whose transaction was discarded, with none marked as executed."""
     return [
         proposal.model_copy(update={"verdict": ProposalVerdict.PLANNED, "result_id": None})
         if proposal.verdict is ProposalVerdict.EXECUTED

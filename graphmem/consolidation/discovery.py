@@ -1,4 +1,4 @@
-"""Discovery: finds what a run of consolidation analyses, and which entities may be one by their names."""
+"""Discovery: finds the memories that a consolidation run analyses, and entities that may be the same by name."""
 
 from __future__ import annotations
 
@@ -30,22 +30,22 @@ from graphmem.text.normalising import to_latin
 from graphmem.text.tokenising import build_lucene_query, query_terms
 
 MIN_PROFILE_FACTS = 6
-"""Facts of an entity from which on it has a profile; a reader of fewer reads the facts themselves."""
+"""Minimum number of facts of an entity for a profile; with fewer, the facts themselves are short enough to read."""
 
 MIN_OWN_FACTS = 3
-"""Facts of an entity that must be about it: of an activity or a topic others tell, and their facts are no profile."""
+"""Minimum number of facts with the entity as subject; facts about others, such as of an activity, give no profile."""
 
 MIN_NEW_FACTS = 3
-"""Facts that are newer than a profile from which on it is written again, though all that it says still holds."""
+"""Number of newer facts at which a profile is rewritten even though everything it says still holds."""
 
 NAMES_PER_QUERY = 100
-"""Entities whose similar names are looked up in one query."""
+"""Number of entities whose similar names are looked up in one query."""
 
 
 class Discovery:
-    """Finds what consolidation should analyse, in batches of at most `batch_size` memories.
+    """Finds the memories to consolidate, in batches of at most `batch_size`.
 
-    Of a user, at most `max_profiles` profiles of entities are due at a time; without a model none are.
+    Per user, at most `max_profiles` entity profiles are due at a time, and none without a model.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Discovery:
     async def _find_similar_names(
         self, owner: Owner, candidates: Sequence[ConsolidationCandidate], entities: Sequence[NamedEntity]
     ) -> list[tuple[str, str]]:
-        """Return the pairs of entities that may be one by their names, the most alike first; one of each is new."""
+        """Return pairs of entities that may be the same by name, most alike first; at least one of each is new."""
         new_ids = {key for candidate in candidates if candidate.is_new for key in candidate.all_entity_ids}
         new = [entity for entity in entities if entity.id in new_ids]
         near = find_similar_spellings(new, entities)
@@ -135,7 +135,7 @@ class Discovery:
 
 
 def _build_name_query(owner: Owner, entity: NamedEntity) -> str:
-    """Return the full-text query for entities that share a word, a form of a first name or initials with one."""
+    """Return the full-text query for entities sharing a word, a form of a first name or initials with this one."""
     words = {word: None for name in _names_of(entity) for token in name_tokens(name) for word in _forms(token)}
     words |= {initials: None for name in _names_of(entity) if (initials := _initials(name_tokens(name)))}
     return build_lucene_query(query_terms(" ".join([*_names_of(entity), *words])), [owner.group_key], NAME_TEXT_FIELDS)
@@ -160,14 +160,14 @@ def _candidate_from_row(row: Row) -> ConsolidationCandidate:
 # Similar names
 
 MIN_SPELLING_SIMILARITY = 0.8
-"""Smallest share of equal letters at which the spellings of two names are compared further."""
+"""Minimum share of equal letters for the spellings of two names to be compared further."""
 
 MAX_ALIKE = 3
-"""Most entities of similar names that are considered for one entity."""
+"""Maximum number of entities with similar names considered for one entity."""
 
 
 def find_similar_spellings(new: Sequence[NamedEntity], entities: Sequence[NamedEntity]) -> dict[tuple[str, str], float]:
-    """Return the pairs of entities of which the letters or initials of a name nearly agree, in any script."""
+    """Return the pairs of entities with a name whose letters or initials nearly agree, in any script."""
     own, others = _list_spellings(new), _list_spellings(entities)
     near: dict[tuple[str, str], float] = {}
     for start in range(0, len(own), SIMILARITY_BLOCK_ROWS):
@@ -192,9 +192,9 @@ def _list_spellings(entities: Sequence[NamedEntity]) -> list[tuple[str, str]]:
 
 
 def rank_similar_names(entities: Sequence[NamedEntity], near: Mapping[tuple[str, str], float]) -> list[tuple[str, str]]:
-    """Return the pairs whose names may mean one entity, the most alike first, at most `MAX_ALIKE` for each entity.
+    """Return the pairs whose names may mean one entity, the most alike first, at most `MAX_ALIKE` per entity.
 
-    `near` holds the pairs to compare, with the similarity of their vectors. A name that many share is left out.
+    `near` holds the pairs to compare, with the similarity of their vectors. A name shared by many entities is left out.
     """
     by_id = {entity.id: entity for entity in entities}
     reasons: dict[str, dict[str, NameReason]] = defaultdict(dict)
@@ -213,7 +213,7 @@ def rank_similar_names(entities: Sequence[NamedEntity], near: Mapping[tuple[str,
 
 
 _CONTAINING = (NameReason.CONTAINED, NameReason.QUALIFIER)
-"""Reasons for which two names often mean two things, such as a company and one of its branches."""
+"""Reasons where two names often mean two things, such as a company and one of its branches."""
 
 
 def _descending(reason: NameReason) -> tuple[int, ...]:

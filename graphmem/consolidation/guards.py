@@ -1,8 +1,8 @@
-"""The guards: rules that every proposal must pass, whoever made it, and the limit of what a run may lose. Pure.
+"""The guards: rules that every proposal must pass, whoever made it, and the limit on what a run may lose. Pure.
 
 A rule returns the reason why it refuses a proposal, or None. The rules refuse to merge across subjects, people or
-scopes, to change immutable or past memories, to lose or invent what sources say, and to merge contradictions. The
-quotes of its verification show that a merge says what its sources say. Without one, each source stands in it literally.
+scopes, to change immutable or past memories, to lose or invent content of sources, and to merge contradictions. A merge
+must be backed by verification quotes showing that it says what its sources say, or else contain each source literally.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.word_lists import WRITTEN_LANGUAGES, load_words
 
 USER_WORDS = load_words(*WRITTEN_LANGUAGES).user_words
-"""What statements call the user who has no name in them, in all languages."""
+"""Words for a nameless user in statements, in all languages."""
 
 MAX_WORDS_OF_USER_NAME = 2
-"""Most words of a name that means the user, as "the user" and "der Nutzer" do."""
+"""Maximum number of words of a name that means the user, such as "the user" and "der Nutzer"."""
 
 IDENTITY_PREDICATES = frozenset({
     "ALIAS_OF", "ALSO_KNOWN_AS", "HAS_ALIAS", "HAS_NICKNAME", "IDENTICAL_TO", "IS_ALIAS_OF", "IS_SAME_AS",
     "NICKNAME_OF", "SAME_AS", "SAME_PERSON_AS", "SHORT_FOR", "TRANSLITERATION_OF",
 })  # fmt: skip
-"""Predicates between two entities that mean nothing but that both are one."""
+"""Predicates whose only meaning is that two entities are the same."""
 
 PLANNED = (MemoryType.PLAN, MemoryType.OPEN_LOOP)
-"""The types of memories that something else can carry out."""
+"""The types of memories that can be carried out."""
 
 SecretFinder = Callable[[Any], Sequence[str]]
-"""Returns the classes of secrets that a value contains and that may not be stored."""
+"""Returns the classes of secrets in a value that must not be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardContext:
-    """The latest believed facts and the entities of one user that proposals name, and what surrounds them.
+    """The latest believed facts and the entities of one user that proposals name, with their context.
 
-    - `entity_ids_by_name`: entity ids by name key, for all names and aliases that a proposal wants to give
-    - `facts_by_entity`: for each entity to be linked, the believed facts at its edges and those that mention it
-    - `other_relationships`: for each entity to be linked, the types of its other relationships
-    - `similarly_named`: for each entity to be linked, the other entities whose names share a word with its name
+    - `entity_ids_by_name`: entity ids by name key, for all names and aliases that a proposal wants to add
+    - `facts_by_entity`: for each entity to link, the believed facts at its edges and those that mention it
+    - `other_relationships`: for each entity to link, the types of its other relationships
+    - `similarly_named`: for each entity to link, the other entities whose names share a word with its name
     - `contradicted`: memory ids of statements that the run reports as contradictory
     - `curated`: whether a person wrote the proposals
     - `order`: how much the tenant trusts each source
@@ -98,11 +98,11 @@ class GuardContext:
 
     @property
     def user_names(self) -> list[str]:
-        """The names of the user's own entity, as far as it is known."""
+        """The names of the user's own entity, as far as they are known."""
         return self.names_of(key for key, entity in self.entities.items() if entity.is_user)
 
     def person_key(self, entity_id: str) -> str:
-        """Return a key that is the same for the user's own entity and for one that is called "the user"."""
+        """Return a key that is the same for the user's own entity and for one called "the user"."""
         entity = self.entities.get(entity_id)
         if entity is None:
             return entity_id
@@ -111,23 +111,23 @@ class GuardContext:
         return "user" if is_user else entity_id
 
     def subject_names(self, fact: Fact) -> list[str]:
-        """Return the names of a fact's subject; those of the user if it is the user under any name."""
+        """Return the names of a fact's subject, or the user's names if the user is the subject under any name."""
         names = self.names_of([fact.subject_id])
         return [*names, *self.user_names] if self.person_key(fact.subject_id) == "user" else names
 
     def subject_phrases(self, fact: Fact) -> list[str]:
-        """Return what statements call a fact's subject: its names, and "the user" if it is the user."""
+        """Return the phrases for a fact's subject in statements: its names, plus "the user" if it is the user."""
         is_user = self.person_key(fact.subject_id) == "user"
         return [*self.subject_names(fact), *(USER_WORDS if is_user else ())]
 
     def people_named(self, *facts: Fact) -> list[str]:
-        """Return the names of the people that facts mention beside their subject."""
+        """Return the names of the people that facts mention besides their subject."""
         ids = [key for fact in facts for key in fact.entity_ids if key != fact.subject_id]
         return self.names_of(key for key in ids if key in self.entities and self.entities[key].type == PERSON_TYPE)
 
 
 CONTRADICTION = "the memories contradict one another"
-"""The beginning of the reason for which contradictory memories are not merged; the run reports them."""
+"""Prefix of the reason for not merging contradictory memories, which the run reports."""
 
 RESERVED_ATTRIBUTES = frozenset(
     {"id", "uuid", "name", "name_key", "group_id", "group_key", "aliases", "labels", "is_user"}
@@ -136,7 +136,7 @@ RESERVED_ATTRIBUTES = frozenset(
 
 
 def review(reviewed: ReviewedProposal, proposal: Proposal, context: GuardContext) -> ReviewedProposal:
-    """Return a proposal with its verdict; `proposal` is what the guards see in its place."""
+    """Return a proposal with its verdict; `proposal` is the version that the guards check."""
     reason = refusal_reason(proposal, context, reviewed.verification)
     verdict = ProposalVerdict.REFUSED if reason else ProposalVerdict.EXECUTED
     return reviewed.model_copy(update={"verdict": verdict, "reason": reason})
@@ -198,7 +198,7 @@ def _check_usable(memory_ids: Sequence[str], context: GuardContext) -> str | Non
 
 
 def _check_trust(proposal: Merge | Associate, context: GuardContext) -> str | None:
-    """Return why a merge or an association would change what a more trusted source states, or None."""
+    """Return why a merge or an association would change a statement from a more trusted source, or None."""
     effect = Effect.END if isinstance(proposal, Merge) else Effect.OUTRANK
     facts = [context.facts[key] for key in proposal.memory_ids]
     least = context.order.least_trusted(fact.trust_kind for fact in facts)
@@ -206,7 +206,7 @@ def _check_trust(proposal: Merge | Associate, context: GuardContext) -> str | No
 
 
 def _check_permitted(effect: Effect, by: SourceKind, on: Iterable[Fact], context: GuardContext) -> str | None:
-    """Return why a source may not have an effect on what the most trusted of some memories says, or None."""
+    """Return why a source may not have an effect on the most trusted of some memories, or None."""
     most = context.order.most_trusted([fact.trust_kind for fact in on] or [by])
     if not context.order.permits(effect, by, most):
         return f"the memories are not equally trusted: a statement from {by} does not change one from {most}"
@@ -228,7 +228,7 @@ def _check_same_slot(proposal: Merge, context: GuardContext) -> str | None:
 
 
 def _check_validity(proposal: Merge, context: GuardContext) -> str | None:
-    """Return why the validities of current memories cannot become one, or None; they may start at different times."""
+    """Return why the validities of current memories cannot be joined, or None; their starts may differ."""
     facts = [context.facts[key] for key in proposal.memory_ids]
     ends = {fact.invalid_at for fact in facts}
     relations = {(fact.predicate, fact.object_id) for fact in facts}
@@ -355,7 +355,7 @@ def _is_form_of_name(entity: Entity, alias: str) -> bool:
 def _check_values(
     proposal: UpdateEntity, entity: Entity, context: GuardContext, verification: Verification
 ) -> str | None:
-    """Return the value for which no quote from a memory about the entity is given that has it, or None."""
+    """Return the value that no quote from a memory about the entity contains, or None."""
     about = context.facts_by_entity.get(entity.id, ())
     facts = {fact.memory_id: fact for fact in [*context.facts.values(), *about]}
     for value in [*proposal.add_aliases, *map(str, proposal.set.values())]:
@@ -429,7 +429,7 @@ def _check_entity_link(proposal: LinkEntities, context: GuardContext, verificati
 def _quoted_identity(
     verification: Verification | None, about: Mapping[str, Fact], keep: Entity, merge: Entity
 ) -> set[str]:
-    """Return the ids of the memories from which a verification quotes that two entities are one."""
+    """Return the ids of the memories with a verification quote saying that two entities are the same."""
     quotes = verification.identity if verification else []
     return {
         quote.memory_id
@@ -439,7 +439,7 @@ def _quoted_identity(
 
 
 def _is_quoted_identity(quote: StatementQuote, fact: Fact, one: Entity, other: Entity) -> bool:
-    """Return whether a quote stands in a fact and names two entities, or one of them where the other is its subject."""
+    """Return whether a quote is part of a fact and names two entities, or one of them if the other is its subject."""
     if find_quote(quote.words, fact.content) is None:
         return False
     return all(
@@ -449,12 +449,12 @@ def _is_quoted_identity(quote: StatementQuote, fact: Fact, one: Entity, other: E
 
 
 def _called(entity: Entity) -> list[str]:
-    """Return what statements call an entity."""
+    """Return the phrases for an entity in statements."""
     return [*_names_of(entity), *(USER_WORDS if entity.is_user else ())]
 
 
 def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: GuardContext) -> list[Fact]:
-    """Return the facts of two entities and those that are given as evidence."""
+    """Return the facts of two entities and those given as evidence."""
     facts = [
         *context.facts_by_entity.get(keep.id, ()),
         *context.facts_by_entity.get(merge.id, ()),
@@ -464,7 +464,7 @@ def _facts_about(keep: Entity, merge: Entity, evidence: Sequence[str], context: 
 
 
 def _check_traits(keep: Entity, merge: Entity, context: GuardContext, *, is_stated: bool) -> str | None:
-    """Return what two entities cannot both be if they are one, or None."""
+    """Return traits that two entities cannot share if they are the same, or None."""
     types = {keep.type, merge.type} - {DEFAULT_ENTITY_TYPE}
     if len(types) > 1 and (PERSON_TYPE in types or not is_stated):
         return f"one is a {keep.type}, the other a {merge.type}"
@@ -489,7 +489,7 @@ def _single_valued_facts(facts: Iterable[Fact], subject_id: str) -> list[Fact]:
 
 
 def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
-    """Return that the names of two entities are no evidence that they are one, or None."""
+    """Return why the names of two entities are no evidence that they are the same, or None."""
     if keep.is_user and not USER_WORDS.isdisjoint(map(str.casefold, _names_of(merge))):
         return None
     reason = compare_name_lists(_names_of(keep), keep.type, _names_of(merge), merge.type)
@@ -502,7 +502,7 @@ def _check_same_name(keep: Entity, merge: Entity, context: GuardContext) -> str 
 
 
 def _share_a_fact(ours: Iterable[Fact], theirs: Iterable[Fact], one: Entity, other: Entity) -> bool:
-    """Return whether the same relation to the same thing is stated of both entities."""
+    """Return whether both entities are stated to have the same relation to the same thing."""
     relations, others = (
         {(fact.predicate, fact.object_id) for fact in facts if fact.subject_id == entity.id and fact.object_id}
         for facts, entity in ((ours, one), (theirs, other))
@@ -511,7 +511,7 @@ def _share_a_fact(ours: Iterable[Fact], theirs: Iterable[Fact], one: Entity, oth
 
 
 def _find_third_of_name(keep: Entity, merge: Entity, context: GuardContext) -> str | None:
-    """Return that one of two people could as well be a third one, or None."""
+    """Return that one of two people could as well be a third person, or None."""
     for one, other in ((keep, merge), (merge, keep)):
         for third in context.similarly_named.get(other.id, ()):
             if third.id not in (keep.id, merge.id) and (
@@ -550,8 +550,8 @@ class LossLimits:
 
     - `max_ended_share`: the largest share of a user's current memories that one run may end
     - `min_text_share`: the smallest share of the ended memories' characters that must remain
-    - `free_ended_count`: a run that ends no more memories than this is never aborted, so that the few memories of a
-      new user can be merged
+    - `free_ended_count`: a run that ends at most this many memories is never aborted, so that the few memories of a new
+      user can be merged
     """
 
     max_ended_share: float = 0.3
@@ -562,7 +562,7 @@ class LossLimits:
 def check_loss(limits: LossLimits, current: int, ended: int, text_before: int, text_after: int) -> str | None:
     """Return the reason to abort a run, or None.
 
-    It would end so many of a user's `current` memories, and leave so many of their characters.
+    The run would end `ended` of a user's `current` memories and leave `text_after` of their `text_before` characters.
     """
     if ended <= limits.free_ended_count:
         return None
@@ -596,7 +596,7 @@ def entity_ids_of(proposals: Iterable[Proposal]) -> list[str]:
 
 
 def observed_versions(proposal: Proposal, facts: Mapping[str, Fact], entities: Mapping[str, Entity]) -> dict[str, str]:
-    """Return the version of each memory and the time of change of each entity that a proposal names.
+    """Return the version of each memory and the modification time of each entity that a proposal names.
 
     Ids missing from `facts` and `entities` are left out.
     """

@@ -41,12 +41,12 @@ FEEDBACK_REVIEW_DAYS = 7
 """Days after which consolidation considers feedback again."""
 
 MIN_OLD_MESSAGES = 10
-"""A session is compressed when it has more old messages than this; the default of a setting."""
+"""Number of old messages above which a session is compressed; the default of a setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class OldSession:
-    """A session whose messages up to the position `through` are old; `is_summarized` if its summary covers them."""
+    """A session whose messages up to position `through` are old; `is_summarized` if its summary covers them."""
 
     session_id: str
     through: int
@@ -55,7 +55,7 @@ class OldSession:
 
 
 class MaintenanceTasks:
-    """The tasks of maintenance; each is idempotent."""
+    """The maintenance tasks; each is idempotent."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class MaintenanceTasks:
         self._rollback_for = timedelta(days=rollback_days)
 
     async def decay(self, owner: Owner) -> int:
-        """Lower the importance of memories that nobody has read for 30 days; return the number of them."""
+        """Lower the importance of memories that nobody has read for 30 days; return their number."""
         now = self._clock()
         rows = await self._graph.fetch(
             "maintenance.list_decaying_facts",
@@ -119,7 +119,7 @@ class MaintenanceTasks:
         return {"sessions_archived": int(rows[0]["archived"]), "images": images}
 
     async def list_old_sessions(self, owner: Owner) -> list[OldSession]:
-        """Return the sessions that begin with many old messages, all of them extracted."""
+        """Return the sessions that begin with many old, fully extracted messages."""
         rows = await self._graph.fetch(
             "maintenance.list_sessions_to_archive",
             group_id=owner.group_id,
@@ -132,7 +132,7 @@ class MaintenanceTasks:
         ]
 
     async def archive(self, owner: Owner, session_id: str, through: int) -> int:
-        """Erase the text of the old messages up to `through` that a summary covers; return the number of them.
+        """Erase the text of old messages up to `through` that a summary covers; return their number.
 
         Without such a summary, nothing is erased.
         """
@@ -167,7 +167,7 @@ class MaintenanceTasks:
     async def _write_locked(
         self, owner: Owner, query: str, *, removes: bool = False, **parameters: object
     ) -> list[Row]:
-        """Run a query under the user's lock; for a user who was forgotten meanwhile, do nothing and return no rows."""
+        """Run a query under the user's lock; if the user has since been forgotten, return no rows."""
 
         async def work(transaction: Transaction) -> list[Row]:
             await self._facts.lock_user(transaction, owner, removes=removes)
@@ -183,16 +183,16 @@ MAINTENANCE_SCHEDULE = "maintenance"
 """Name of the nightly schedule."""
 
 COMPRESSION_WITHOUT_MODEL_REASON = "no language model is configured: old sessions keep their messages"
-"""Reason of a compression that left sessions without a summary alone."""
+"""Reason for leaving sessions without a summary uncompressed."""
 
 QueueSummary = Callable[[Owner, str, int, str], Awaitable[object]]
 """Queues the summary of a session: owner, session id, position of the last message to summarize, job id."""
 
 PruneUser = Callable[[Owner], Awaitable[Mapping[str, int]]]
-"""Deletes what has expired of one user; returns counts by name."""
+"""Deletes a user's expired data; returns counts by name."""
 
 PruneTenant = Callable[[str | None], Awaitable[int]]
-"""Deletes what has expired of a tenant, or of all tenants; returns a count."""
+"""Deletes expired data of a tenant, or of all tenants; returns a count."""
 
 
 class MaintenancePayload(ScheduledPayload):
@@ -209,21 +209,21 @@ class MaintenancePayload(ScheduledPayload):
 
 
 class ArchivePayload(UserJobPayload):
-    """A session whose messages up to the position `through` are to be archived."""
+    """A session whose messages up to position `through` are to be archived."""
 
     session_id: str
     through: int
 
 
 MAINTENANCE_JOB = JobKind("maintain", MaintenancePayload)
-"""Does maintenance tasks for the users of a tenant, or of all tenants."""
+"""Runs maintenance tasks for the users of a tenant, or of all tenants."""
 
 ARCHIVE_JOB = JobKind("archive", ArchivePayload)
 """Archives the messages of a session that its summary covers."""
 
 
 class TaskAction(JobAction):
-    """The result of one task: counts by name, and the reason if it left something undone."""
+    """The result of one task: counts by name, and the reason if it skipped something."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -231,9 +231,9 @@ class TaskAction(JobAction):
 
 
 class MaintenanceJob:
-    """Handles the jobs of maintenance.
+    """Handles maintenance jobs.
 
-    `prune_user` and `prune_tenant` delete what other packages store. `queue_summary` queues the jobs that summarize old
+    `prune_user` and `prune_tenant` delete data of other packages. `queue_summary` queues the jobs that summarize old
     sessions; it is None without a model.
     """
 
@@ -297,7 +297,7 @@ class MaintenanceJob:
         return dict(total)
 
     async def _compress(self, tenant: str | None, at: str) -> dict[str, Any]:
-        """Queue the summaries of old sessions, and behind each of them a job that archives its messages."""
+        """Queue the summaries of old sessions, each followed by a job that archives the messages."""
         counts: Counter[str] = Counter()
         async for owner in self._owners(tenant):
             for session in await self._tasks.list_old_sessions(owner):

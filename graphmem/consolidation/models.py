@@ -36,7 +36,7 @@ from graphmem.runtime.validation import RequestBody, invalid_input_from
 from graphmem.tenants.spaces import SpaceId
 
 MAX_PROPOSALS = 2000
-"""Most curated proposals that one request may hold."""
+"""Maximum curated proposals per request."""
 
 
 def _require_two(ids: list[str]) -> list[str]:
@@ -309,7 +309,7 @@ class RunPhase(StrEnum):
 
 
 class MemoryBatch(BaseModel):
-    """Memories that are analysed in one model call; `old` ones are candidates for compression."""
+    """Memories analysed in one model call; `old` ones are candidates for compression."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -382,7 +382,7 @@ class UserContradiction(ReportedContradiction):
 
 
 def contested_pairs(facts: Iterable[Fact]) -> list[UserContradiction]:
-    """Return contested memories as contradictions with what they contest."""
+    """Return contested memories as contradictions with the memories they contest."""
     return [
         UserContradiction(
             memory_ids=[fact.memory_id, *fact.contests],

@@ -1,4 +1,4 @@
-"""Profiles of entities: a model writes one from current facts, and a run stores what of it stands in them."""
+"""Entity profiles: a model writes one from current facts, and a run stores the parts that the facts support."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import CONSOLIDATION, SourceKind
 
 MAX_SHOWN_FACTS = 40
-"""Facts that a profile is written from at most, the most important ones."""
+"""Maximum facts to write a profile from, the most important ones."""
 
 MAX_SHOWN_CHARACTERS = 12_000
-"""Characters of these facts at most; one that does not fit is left out."""
+"""Maximum total characters of these facts; a fact that does not fit is left out."""
 
 PROFILE_IMPORTANCE = 0.5
-"""Importance of a profile, which ranks nowhere: what it says ranks by the facts that say it."""
+"""Importance of a profile, which is never ranked: its statements rank by the facts behind them."""
 
 
 MIN_SENTENCES = 2
-"""Sentences below which there is no profile: a single one says no more than a fact does."""
+"""Minimum sentences of a profile: a single one says no more than a fact does."""
 
 MAX_SENTENCES = 8
-"""Most sentences of a profile; the first are kept."""
+"""Maximum sentences of a profile; the first ones are kept."""
 
 MAX_SENTENCE_LENGTH = 500
-"""Longest sentence of a profile, in characters."""
+"""Maximum length of a profile's sentence, in characters."""
 
 
 class AnsweredSentence(BaseModel):
@@ -67,9 +67,10 @@ class ProfileAnswer(LenientAnswer):
 
 
 class ProfileDraft(BaseModel):
-    """What of the model's sentences about one entity stands in the facts that they cite, and what the call cost.
+    """The model's sentences about one entity that are supported by the facts they cite, and the cost of the call.
 
-    `versions` are those of the cited memories. Without an answer it is not known whether there is anything to write.
+    `versions` are the versions of the cited memories. Without an answer, it is unknown whether there is anything to
+    write.
     """
 
     entity_id: str
@@ -84,12 +85,12 @@ class ProfileDraft(BaseModel):
         return " ".join(sentence.content for sentence in self.sentences)
 
 
-# Checking: a sentence is dropped as a whole, because a profile that says less is right, one that says more is not
+# Checking: unsupported sentences are dropped whole, since a profile may say less than the facts but never more
 
 
 @dataclass(frozen=True, slots=True)
 class CitableFact:
-    """A fact as a prompt shows it: its statement and the days between which it holds."""
+    """A fact as shown in a prompt: its statement and the days between which it holds."""
 
     memory_id: str
     content: str
@@ -97,16 +98,16 @@ class CitableFact:
 
     @property
     def text(self) -> str:
-        """All that a sentence may take from it."""
+        """The text that a sentence may be based on."""
         return f"{self.content} {self.days}"
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileCheck:
-    """What the sentences about one entity are compared with.
+    """The data that sentences about one entity are compared with.
 
-    `names` are those of the entity, `other_names` those of each other entity that the facts name; `has_secret` says
-    whether a text holds what must not be stored.
+    `names` are the entity's names, `other_names` those of each other entity that the facts name; `has_secret` says
+    whether a text contains something that must not be stored.
     """
 
     facts: Sequence[CitableFact]
@@ -115,7 +116,7 @@ class ProfileCheck:
     has_secret: Callable[[str], bool]
 
     def keep_supported(self, answered: Iterable[tuple[str, Sequence[int]]]) -> list[ProfileSentence]:
-        """Return the sentences, given with the numbers of facts, that cite known facts and say nothing else."""
+        """Return the sentences, given with fact numbers, that cite known facts and say nothing else."""
         kept: list[ProfileSentence] = []
         for content, numbers in answered:
             content, numbers = " ".join(content.split()), list(dict.fromkeys(numbers))
@@ -141,7 +142,7 @@ class ProfileCheck:
 
 
 class ProfileWriter:
-    """Writes the profiles of one user's or one space's entities; `zone` is that of users without their own."""
+    """Writes the entity profiles of one user or one space; `zone` is for users without their own."""
 
     def __init__(
         self,
@@ -168,9 +169,9 @@ class ProfileWriter:
     # Writing
 
     async def write(self, owner: Owner, entity_id: str) -> ProfileDraft:
-        """Return what the model writes of an entity, without the sentences that its facts do not support.
+        """Return the model's profile of an entity, without the sentences that its facts do not support.
 
-        A model that does not answer leaves the profile to the next run: the run itself has done its work.
+        If the model does not answer, the profile is left to the next run: the run itself has done its work.
         """
         facts, entities, zone = await self._load(owner, entity_id)
         entity = entities.get(entity_id)
@@ -210,7 +211,7 @@ class ProfileWriter:
         )
 
     async def _load(self, owner: Owner, entity_id: str) -> tuple[list[Fact], dict[str, Entity], tzinfo]:
-        """Return the facts about an entity that fit the prompt, the entities that they name, and the time zone."""
+        """Return the facts about an entity that fit the prompt, the entities they name, and the time zone."""
 
         async def work(transaction: Transaction) -> tuple[list[Fact], dict[str, Entity], tzinfo]:
             rows = await transaction.run(
@@ -236,8 +237,8 @@ class ProfileWriter:
     async def store(self, owner: Owner, run_id: str, drafts: Sequence[ProfileDraft]) -> int:
         """Store profiles as changes of an executed run, end the run, and return their number.
 
-        Done again, it changes nothing. A profile that is derived from what has changed since it was written is left
-        out: it is due again.
+        Repeating it changes nothing. A profile derived from memories that have since changed is left out: it is due
+        again.
         """
         written = [draft for draft in drafts if draft.sentences]
         texts = [draft.content for draft in written]
@@ -276,7 +277,7 @@ class ProfileWriter:
         recorder: ChangeRecorder,
         now: datetime,
     ) -> list[Fact]:
-        """Write the profiles whose facts are as they were shown, and return them."""
+        """Write the profiles whose facts are unchanged since they were shown, and return them."""
         entity_ids = [draft.entity_id for draft in drafts]
         rows = await transaction.run("profiles.fetch_latest", group_id=owner.group_id, entity_ids=entity_ids)
         earlier = {fact.subject_id: fact for fact in map(fact_from_row, rows) if fact.expired_at is None}
@@ -299,7 +300,7 @@ class ProfileWriter:
             try:
                 profiles.append(ledger.rewrite_profile(profile, run_id))
             except Conflict:
-                continue  # a memory of the entity has these very sentences
+                continue  # a memory of the entity already has these sentences
         await recorder.record_before(ElementKind.FACT, [*ledger.changed, *ledger.created])
         contents = {profile.uuid: vectors[profile.content] for profile in profiles}
         await FactWrite(owner, transaction, now, ledger, contents).commit()
@@ -319,7 +320,7 @@ def _to_fact(
     trusted_as: SourceKind,
     now: datetime,
 ) -> Fact:
-    """Return the profile of an entity; it is as sure as the least sure of its facts, and holds whenever they do."""
+    """Return the profile of an entity, with the lowest confidence of its facts; it is valid whenever they all are."""
     predicate = DEFAULT_PREDICATES[MemoryType.PROFILE]
     derived_from, content_data = number_sentences(draft.sentences)
     return Fact(
@@ -349,7 +350,7 @@ def _to_fact(
 
 
 def _names_of(entity: Entity) -> list[str]:
-    """Return all that an entity is called; what statements call the user is a name of the user's own."""
+    """Return all names of an entity; for the user, including the words for the user in statements."""
     return [entity.name, *entity.aliases, *(USER_WORDS if entity.is_user else ())]
 
 

@@ -1,4 +1,4 @@
-"""Rolls back runs; a rollback is recorded as a run, so that it can be rolled back itself.
+"""Rolls back runs; a rollback is recorded as a run, so that it can itself be rolled back.
 
 `RollbackPlan` holds the state that each element is restored to, and the later writes that this overwrites.
 """
@@ -59,11 +59,11 @@ NO_CHANGES_LEFT = (
     "Nothing of the run is left to roll back: its changes were rolled back, or their records were deleted, by "
     "maintenance after GRAPHMEM_ROLLBACK_DAYS or with the memories."
 )
-"""Detail of the error for a run whose changes are not stored any more."""
+"""Detail of the error for a run whose changes are no longer stored."""
 
 
 class RunRollback:
-    """Rolls back runs within their retention of `days` days: the run of one user in one transaction."""
+    """Rolls back runs within their retention of `days` days, each user's run in one transaction."""
 
     def __init__(self, graph: Graph, facts: FactStore, runs: RunStore, clock: Clock, days: int) -> None:
         self._graph = graph
@@ -77,7 +77,7 @@ class RunRollback:
     ) -> RollbackResult:
         """Roll back a run of one user or of all users.
 
-        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back or, without `force`, when
+        Raises NotFound; Gone past the retention; Conflict if there is nothing to roll back or, without `force`, if
         later writes changed the same elements, which the errors then list. Without `force`, a conflict of one user
         prevents the rollback of all.
         """
@@ -100,7 +100,7 @@ class RunRollback:
         )
 
     async def preview(self, tenant: str, run_id: str) -> RollbackPreview:
-        """Return what the rollback of a run would do, and change nothing; raise as `roll_back` but for conflicts."""
+        """Return what a run's rollback would do, changing nothing; raise as `roll_back` does except for conflicts."""
         self._ensure_can_roll_back(await self._runs.get(tenant, run_id, with_changes=False))
         merged = RollbackPreview(run_id=run_id)
         for part_id, owner in await self._list_changed_parts(tenant, run_id):
@@ -112,9 +112,9 @@ class RunRollback:
         return merged
 
     async def _list_changed_parts(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
-        """Return a run of one user itself, and of a run over all users the parts to roll back; raise Gone without any.
+        """Return a one-user run itself, or the parts of an all-user run to roll back; raise Gone if there are none.
 
-        Whether a run of one user has changes is found out under the user's lock: another rollback may end before.
+        Whether a one-user run has changes is checked under the user's lock, as another rollback may finish first.
         """
         parts = [
             (part_id, owner)
@@ -154,7 +154,7 @@ class RunRollback:
 
         async def work(transaction: Transaction) -> RollbackResult:
             now = await self._facts.lock_user(transaction, owner, removes=True)
-            # Another rollback may have ended since the run was looked at.
+            # Another rollback may have finished since the run was read.
             run = await self._runs.get(owner.tenant, run_id, with_changes=False, transaction=transaction)
             self._ensure_can_roll_back(run)
             plan = await RollbackPlan.load(transaction, owner, run_id)
@@ -225,7 +225,7 @@ def _raise_conflicts(conflicts: Iterable[RollbackConflict]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class PlannedElement:
-    """An element that a rollback concerns: its current state and its target; None where it does not exist."""
+    """An element affected by a rollback: its current state and its target; None means that it does not exist."""
 
     kind: ElementKind
     id: str
@@ -239,9 +239,9 @@ class PlannedElement:
 
 
 class RollbackPlan:
-    """The elements of one rollback, its conflicts, and the memories that it makes duplicates.
+    """The elements of one rollback, its conflicts, and the memories that become duplicates.
 
-    `duplicates` maps the id of a memory to that of a restored memory which states the same.
+    `duplicates` maps the id of a memory to the id of a restored memory that states the same.
     """
 
     def __init__(self, transaction: Transaction, owner: Owner, changes: Sequence[ElementChange]) -> None:
@@ -256,8 +256,8 @@ class RollbackPlan:
     async def load(cls, transaction: Transaction, owner: Owner, run_id: str) -> RollbackPlan:
         """Return the plan to roll a run back.
 
-        Raises Gone when the changes of the run were deleted, and Conflict when a name to be restored belongs to another
-        entity or when a value to be restored would be valid together with another one of its single-valued predicate.
+        Raises Gone if the changes of the run were deleted, and Conflict if a name to restore belongs to another entity
+        or if a value to restore would be valid together with another one of its single-valued predicate.
         """
         changes = await snapshot_store.list_changes(transaction, run_id)
         if not changes:
@@ -286,7 +286,7 @@ class RollbackPlan:
     def _add_change(self, change: ElementChange, current: ElementImage | None) -> None:
         restored, conflicts = restore_element(change, current)
         if _is_profile(change.before) or _is_profile(change.after):
-            # Later runs write a profile anew: that is no conflict, and what another rollback removed stays away.
+            # Later runs rewrite profiles: that is no conflict, and a profile removed by another rollback stays removed.
             is_removed = current is None and change.after is not None
             target = None if is_removed else restored
             self._set(PlannedElement(change.kind, change.id, current, target))
@@ -335,7 +335,7 @@ class RollbackPlan:
         return preview
 
     async def _check_names_are_free(self) -> None:
-        """Raise Conflict when an entity that stays has the name of one to be restored; no force overrides that."""
+        """Raise Conflict if a remaining entity has the name of one to restore; `force` does not override that."""
         names = {
             element.target.properties["name_key"]: element.target.properties["name"]
             for element in self.changed(ElementKind.ENTITY)
@@ -350,7 +350,7 @@ class RollbackPlan:
                 )
 
     async def _remove_later_versions(self) -> None:
-        """Plan to remove the versions that follow those the run wrote; each but those of profiles is a conflict."""
+        """Plan to remove the versions after those the run wrote; each except a profile's is a conflict."""
         versions = [{"memory_id": key, "version": version} for key, version in self._last_versions().items()]
         rows = await self._run("snapshots.find_later_versions", rows=versions) if versions else []
         for version_id, image in (await self._fetch_images(ElementKind.FACT, [row["id"] for row in rows])).items():
@@ -374,7 +374,7 @@ class RollbackPlan:
         return versions
 
     async def _keep_newer_profiles(self) -> None:
-        """Plan to leave profiles ended whose entities have other ones by now."""
+        """Plan to leave profiles ended whose entities now have newer ones."""
         restored = {
             target.properties["profile_of"]: target.properties["memory_id"]
             for _, target in self._restored_facts()
@@ -388,7 +388,7 @@ class RollbackPlan:
                         self._elements[key] = replace(element, target=element.current)
 
     async def _find_duplicates(self) -> None:
-        """Note the facts outside the plan that state the same as a restored memory; each is a conflict."""
+        """Collect facts outside the plan that state the same as a restored memory; each is a conflict."""
         restored = {
             element.target.properties["active_hash"]: element.target.properties["memory_id"]
             for element in self._elements.values()
@@ -403,7 +403,7 @@ class RollbackPlan:
             self._add_conflict(ElementKind.FACT, holder["id"], holder["memory_id"], detail)
 
     async def _refuse_rivals(self) -> None:
-        """Raise Conflict when a restored value would be valid together with one that the rollback does not concern."""
+        """Raise Conflict if a restored value would be valid together with one outside the rollback."""
         restored = [
             (fact_from_image(target), fact_from_image(current) if current else None)
             for current, target in self._restored_facts()
@@ -429,7 +429,7 @@ class RollbackPlan:
         ]
 
     async def _keep_used_entities(self) -> None:
-        """Keep the entities that were to be removed and that later writes use; each is a conflict."""
+        """Keep entities planned for removal that later writes use; each is a conflict."""
         ids = [
             element.id
             for element in self._elements.values()
@@ -444,7 +444,7 @@ class RollbackPlan:
                 self._add_conflict(ElementKind.ENTITY, row["id"], None, detail, [EXISTENCE_FIELD])
 
     def _removed_memory_ids(self) -> set[str]:
-        """Return the ids of the memories of which no version remains."""
+        """Return the ids of the memories that lose all versions."""
         facts = [element for element in self._elements.values() if element.kind is ElementKind.FACT]
         staying = {element.target.properties["memory_id"] for element in facts if element.target}
         going = {
@@ -481,7 +481,7 @@ class RollbackPlan:
         await run("snapshots.restore_entities", self._rows_to_restore(ElementKind.ENTITY), **restored)
         await run("snapshots.set_entities", self._rows_to_update(ElementKind.ENTITY), **group)
         await run("snapshots.set_episodes", self._rows_to_update(ElementKind.EPISODE), **group)
-        # Two facts may not hold one unique hash at any moment: clear the hashes before they are set.
+        # Two facts may never share a unique hash, even briefly: clear the hashes before they are set.
         released = [{"id": row["id"], "properties": {"active_hash": None}} for row in fact_updates]
         await run("snapshots.set_facts", released, **group)
         await run("snapshots.restore_facts", self._rows_to_restore(ElementKind.FACT), **restored)
@@ -491,7 +491,7 @@ class RollbackPlan:
         await run("snapshots.set_mentions", self._rows_to_update(ElementKind.MENTION), **group)
 
     def _referring_memory_ids(self) -> list[str]:
-        """Return the ids of the memories that mention, now or as restored, entities beside subject and object."""
+        """Return the ids of memories that mention, now or once restored, entities besides subject and object."""
         facts = self.changed(ElementKind.FACT)
         images = [image for element in facts for image in (element.current, element.target) if image]
         return sorted(
@@ -503,7 +503,7 @@ class RollbackPlan:
         )
 
     def _ids_to_remove(self, kind: ElementKind) -> list[str]:
-        """Return the ids of the elements to be removed, those to be moved included."""
+        """Return the ids of the elements to remove, including those to move."""
         return [
             element.id
             for element in self.changed(kind)
@@ -511,7 +511,7 @@ class RollbackPlan:
         ]
 
     def _rows_to_restore(self, kind: ElementKind) -> list[Row]:
-        """Return the rows of the elements to be created, those to be moved included."""
+        """Return the rows of the elements to create, including those to move."""
         return [
             {
                 "id": element.id,
@@ -525,7 +525,7 @@ class RollbackPlan:
         ]
 
     def _rows_to_update(self, kind: ElementKind) -> list[Row]:
-        """Return the rows of the elements to be changed in place, always with the hash that makes a fact unique."""
+        """Return the rows of the elements to change in place, always with the hash that makes a fact unique."""
         rows = []
         for element in self.changed(kind):
             current, target = element.current, element.target

@@ -50,12 +50,12 @@ from graphmem.tenants.tenant_settings import find_trust_order
 from graphmem.tenants.trust import SourceKind
 
 MAX_PREVIEWED_CHANGES = 5000
-"""Most changes that the preview of a dry run holds."""
+"""Maximum changes in the preview of a dry run."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardContextLoader:
-    """Loads what the guards need about proposals of one user."""
+    """Loads the data that the guards need about proposals of one user."""
 
     transaction: Transaction
     owner: Owner
@@ -66,7 +66,7 @@ class GuardContextLoader:
     async def load_for_facts(
         self, proposals: Sequence[Proposal], facts: Mapping[str, Fact], now: datetime
     ) -> GuardContext:
-        """Return the context of proposals about memories; `facts` is part of it and may change while it is used."""
+        """Return the context of proposals about memories, which contains `facts` and reflects later changes to it."""
         kinds = {fact.trust_kind for fact in facts.values()}
         entity_ids = [key for fact in facts.values() for key in (fact.subject_id, *fact.entity_ids)]
         new_names = [proposal.name for proposal in proposals if isinstance(proposal, CreateEntity)]
@@ -82,7 +82,7 @@ class GuardContextLoader:
         )
 
     async def load_for_entities(self, proposal: UpdateEntity | LinkEntities, now: datetime) -> GuardContext:
-        """Return the context of one change of an entity, or of one link between two."""
+        """Return the context of one entity update, or of one link between two entities."""
         entities = await fetch_entities(self.transaction, self.owner, entity_ids_of([proposal]))
         facts_by_entity, other_relationships, similarly_named = {}, {}, {}
         for entity in entities.values():
@@ -119,7 +119,7 @@ class GuardContextLoader:
         return [row["type"] for row in rows]
 
     async def _load_entity_ids_by_name(self, names: Sequence[str]) -> dict[str, str]:
-        """Return the ids of the entities that have one of the names, by the keys of all their names."""
+        """Return the ids of the entities with one of the names, by the keys of all their names."""
         if not names:
             return {}
         keys = [name_key(name) for name in names]
@@ -133,9 +133,9 @@ class GuardContextLoader:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionResult:
-    """The outcome of a run: its proposals with their verdicts, and what it reports as contradictory.
+    """The outcome of a run: its proposals with their verdicts, and the contradictions it reports.
 
-    `changes` are those that a dry run would have made.
+    `changes` are the changes that a dry run would have made.
     """
 
     status: RunStatus
@@ -147,10 +147,10 @@ class ExecutionResult:
 
 
 class ProposalApplier:
-    """Applies the proposals of one run; a retried transaction needs a new one.
+    """Applies the proposals of one run; a retried transaction needs a new instance.
 
-    `vectors` are those of the contents of merges and of the names of new entities. `curated` says that a person wrote
-    the proposals, `contradicted` are the memories that the run reports as contradictory.
+    `vectors` are the vectors of merge contents and of names of new entities. `curated` means that a person wrote the
+    proposals; `contradicted` are the memories that the run reports as contradictory.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class ProposalApplier:
     async def apply(self, proposals: Sequence[ReviewedProposal]) -> ExecutionResult:
         """Review the waiting proposals and apply those that pass the guards; the result is aborted above a loss limit.
 
-        Entities are changed before facts, and linked before they are changed otherwise.
+        Entities are changed before facts, and linked before other changes to them.
         """
         group_id = self._owner.group_id
         counted = await self._transaction.run("consolidation.count_current_facts", group_id=group_id, now=self._now)
@@ -221,7 +221,7 @@ class ProposalApplier:
     async def _mark_stale(
         self, proposals: Sequence[ReviewedProposal], facts: Mapping[str, Fact]
     ) -> list[ReviewedProposal]:
-        """Return the proposals, marking as stale those that rest on something that has changed since."""
+        """Return the proposals, marking as stale those based on something that has since changed."""
         entity_ids = entity_ids_of(reviewed.proposal for reviewed in proposals)
         entities = await fetch_entities(self._transaction, self._owner, entity_ids)
         marked = []
@@ -262,7 +262,7 @@ class ProposalApplier:
         return reviewed
 
     def _follow_links(self, entity_id: str) -> str:
-        """Return the id of the entity that this run made of another one."""
+        """Return the id of the entity that this run merged another one into."""
         while entity_id in self._linked_into:
             entity_id = self._linked_into[entity_id]
         return entity_id
@@ -270,7 +270,7 @@ class ProposalApplier:
     async def _change_facts(
         self, reviewed: Sequence[ReviewedProposal], facts: Mapping[str, Fact] | None
     ) -> tuple[list[ReviewedProposal], Mapping[str, ElementImage]]:
-        """Apply proposals about facts, read again unless given; return them with the versions written."""
+        """Apply proposals about facts, which are read again unless given; return them with the versions written."""
         proposals = [waiting.proposal for waiting in reviewed]
         if facts is None:
             facts = await fetch_facts(self._transaction, self._owner, proposals)
@@ -298,7 +298,7 @@ class ProposalApplier:
 
 
 def _source_of(proposal: UpdateEntity, context: GuardContext) -> SourceKind:
-    """Return the source of a change of an entity: that of its most trusted memory; without one, the user."""
+    """Return the source of an entity update: that of its most trusted memory, or the user if there is none."""
     kinds = [fact.trust_kind for key in proposal.evidence if (fact := context.facts.get(key))]
     return context.order.most_trusted(kinds) if kinds else "user"
 
@@ -339,9 +339,9 @@ class RunExecutor:
     async def attach_versions(
         self, owner: Owner, proposals: Sequence[Proposal], actor: str | None = None
     ) -> list[ReviewedProposal]:
-        """Return proposals with the versions of what they name, so that a later change makes them stale.
+        """Return proposals with the versions of everything they name, so that a later change makes them stale.
 
-        `actor` is recorded as the one who verified those that are marked so.
+        `actor` is recorded as the verifier of those marked as verified.
         """
 
         async def work(transaction: Transaction) -> list[ReviewedProposal]:
@@ -376,9 +376,9 @@ class RunExecutor:
     ) -> ExecutionResult:
         """Apply the proposals that pass the guards; a dry run or an aborted run changes nothing.
 
-        `considered` are the memories that the run has analysed, `considered_for_compression` those that it has
-        analysed for compression, `contradictions` what it has found contradictory and therefore leaves alone. The
-        transaction also marks the run as done, or as executed where it does not end it.
+        `considered` are the memories that the run has analysed, `considered_for_compression` those analysed for
+        compression, and `contradictions` those it found contradictory and therefore leaves alone. The transaction also
+        marks the run as done, or as executed if it does not end it.
         """
         vectors = await self._embed_texts(proposals)
         contradicted = frozenset(key for reported in contradictions for key in reported.memory_ids)
@@ -433,7 +433,7 @@ class RunExecutor:
             return discarded.result
 
     async def _embed_texts(self, proposals: Sequence[ReviewedProposal]) -> dict[str, Vector]:
-        """Return the vectors of the contents of merges and of the names of new entities, by text."""
+        """Return the vectors of merge contents and of names of new entities, by text."""
         texts: dict[str, None] = {}
         for reviewed in proposals:
             if isinstance(reviewed.proposal, Merge):
@@ -446,7 +446,7 @@ class RunExecutor:
 def _with_refused(
     reported: Sequence[ReportedContradiction], proposals: Sequence[ReviewedProposal]
 ) -> list[ReportedContradiction]:
-    """Return the reported contradictions and those for which a merge was refused, each set of memories once."""
+    """Return the reported contradictions and those from refused merges, each set of memories once."""
     found = {frozenset(contradiction.memory_ids): contradiction for contradiction in reported}
     for reviewed in proposals:
         if isinstance(reviewed.proposal, Merge) and (reviewed.reason or "").startswith(CONTRADICTION):

@@ -1,4 +1,4 @@
-"""Consolidation runs as nodes: `(:ConsolidationRun)`, with their changes and, over all users, their parts."""
+"""Consolidation runs as nodes: `(:ConsolidationRun)`, with their changes and, for all-user runs, their parts."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ _SCALARS = ("id", "phase", "trigger", "dry_run", "actor", "reason", "created_at"
 _COUNTS = ("candidates", "batches", "batches_done", "executed", "refused", "profiles", "change_count")
 
 MAX_REPORTING_RUNS = 200
-"""Latest runs whose contradictions are listed."""
+"""Number of latest runs whose contradictions are listed."""
 
 MAX_RETURNED_CHANGES = 5000
-"""Most changes that a run is returned with."""
+"""Maximum changes returned with a run."""
 
 
 class RunUpdate(BaseModel):
     """The fields of a run to set. A field that is not given keeps its value; None removes it.
 
-    `unprofiled` are the ids of entities of which no profile could be written.
+    `unprofiled` are the ids of entities for which no profile could be written.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_enum_values=True)
@@ -83,7 +83,7 @@ class RunUpdate(BaseModel):
     preview: list[ElementChange] | None = None
 
     def to_properties(self) -> dict[str, Any]:
-        """Return the properties of the run's node to set; counts follow from batches and proposals."""
+        """Return the properties of the run's node to set, with counts derived from batches and proposals."""
         lists = {"batches", "proposals", "contradictions", "receipt", "preview"}
         properties = self.model_dump(exclude_unset=True, exclude=lists)
         if self.batches is not None:
@@ -131,7 +131,7 @@ class RunStore:
         transaction: Transaction | None = None,
         request: IdempotentRequest | None = None,
     ) -> None:
-        """Write a queued run of one user, or of all users of the tenant when `owner` is None.
+        """Write a queued run of one user, or of all users of the tenant if `owner` is None.
 
         A repetition of `request` finds the run with `find_started`. Raises NotFound for a user that does not exist, and
         UserBeingForgotten.
@@ -164,11 +164,11 @@ class RunStore:
         await (work(transaction) if transaction else self._graph.write(work))
 
     async def find_started(self, request: IdempotentRequest | None) -> str | None:
-        """Return the id of the run that an earlier try of a request has written."""
+        """Return the id of the run written by an earlier attempt of a request."""
         return await find_result(self._graph, request, _RUN_ID)
 
     async def update(self, run_id: str, update: RunUpdate, transaction: Transaction | None = None) -> None:
-        """Set fields of a run, within a transaction of the caller if one is given."""
+        """Set fields of a run, within the caller's transaction if given."""
 
         async def work(inside: Transaction) -> None:
             await inside.run("runs.update", run_id=run_id, properties=update.to_properties())
@@ -176,16 +176,16 @@ class RunStore:
         await (work(transaction) if transaction else self._graph.write(work))
 
     async def find_ids(self, tenant: str, prefix: str) -> list[str]:
-        """Return some ids of runs that begin with a text."""
+        """Return some run ids that begin with `prefix`."""
         rows = await self._graph.fetch("runs.find_ids", tenant=tenant, prefix=prefix, limit=MAX_MATCHES)
         return [row["id"] for row in rows]
 
     async def get(
         self, tenant: str, run_id: str, *, with_changes: bool = True, transaction: Transaction | None = None
     ) -> ConsolidationRun:
-        """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound.
+        """Return a run with its proposals and up to `MAX_RETURNED_CHANGES` changes; raise NotFound if unknown.
 
-        A run over all users sums up its parts. It is read within a transaction of the caller if one is given.
+        A run over all users sums up its parts. It is read within the caller's transaction if given.
         """
 
         async def work(inside: Transaction) -> ConsolidationRun:
@@ -200,7 +200,7 @@ class RunStore:
         return await (work(transaction) if transaction else self._graph.read(work))
 
     async def list_user_runs(self, tenant: str, run_id: str) -> list[tuple[str, Owner]]:
-        """Return the one-user runs that a run consists of, each with its user; raise NotFound."""
+        """Return the one-user runs that a run consists of, each with its user; raise NotFound if unknown."""
 
         async def work(transaction: Transaction) -> list[tuple[str, Owner]]:
             row = await _fetch_run_row(transaction, tenant, run_id)
@@ -210,13 +210,13 @@ class RunStore:
         return await self._graph.read(work)
 
     async def has_changes(self, run_id: str) -> bool:
-        """Return whether changes of a run of one user are stored: they are deleted when they expire."""
+        """Return whether changes of a one-user run are stored; they are deleted when they expire."""
         return bool(await self._graph.read(lambda transaction: snapshot_store.list_changes(transaction, run_id, 1)))
 
     async def list_page(
         self, tenant: str, owner: Owner | None, after: tuple[datetime, str] | None, limit: int
     ) -> list[ConsolidationRun]:
-        """Return runs without proposals and changes, newest first, starting behind `after` (time and id of a run)."""
+        """Return runs without proposals and changes, newest first, starting after `after` (time and id of a run)."""
         before, before_id = after or (None, None)
         page = {"before": before, "before_id": before_id, "limit": limit}
         if owner:
@@ -226,7 +226,7 @@ class RunStore:
         return list(map(_run_with_parts, rows))
 
     async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
-        """Return the contradictions that the runs of a user reported, the latest first, each once."""
+        """Return the distinct contradictions reported by a user's runs, the latest first."""
         rows = await self._graph.fetch("runs.list_contradictions", group_id=owner.group_id, limit=MAX_REPORTING_RUNS)
         found: dict[frozenset[str], UserContradiction] = {}
         for row in rows:
@@ -238,7 +238,7 @@ class RunStore:
         return list(found.values())
 
     async def list_unfinished(self) -> list[tuple[str, str]]:
-        """Return the queued and running runs of one user each: ids and tenants, oldest first."""
+        """Return ids and tenants of the queued and running one-user runs, oldest first."""
         return [(row["id"], row["tenant"]) for row in await self._graph.fetch("runs.list_unfinished")]
 
     async def find_unfinished_nightly(self, owner: Owner) -> str | None:
@@ -247,7 +247,7 @@ class RunStore:
         return rows[0]["id"] if rows else None
 
     async def end_failed(self, tenant: str, run_id: str, reason: str, now: datetime) -> None:
-        """End a run whose job has failed. One that was executed has succeeded, though its profiles are missing."""
+        """End a run whose job has failed. An executed run has succeeded even though its profiles are missing."""
         with suppress(NotFound):
             run = await self.get(tenant, run_id, with_changes=False)
             if run.phase is RunPhase.DONE:
@@ -279,7 +279,7 @@ class RunStore:
     ) -> int:
         """Erase a memory and entities from the changes, texts and batches of every run.
 
-        Returns the number of changes erased. What a run did to other memories can still be rolled back.
+        Returns the number of changes erased. The run's changes to other memories can still be rolled back.
         """
         erased = await snapshot_store.erase_memory(transaction, owner, memory_id, entity_ids)
         ids = [memory_id, *entity_ids]
@@ -310,7 +310,7 @@ class RunStore:
         return erased
 
     async def delete_expired_changes(self, owner: Owner, before: datetime) -> int:
-        """Delete a user's changes recorded before a time and the texts of their runs; return the number of changes."""
+        """Delete a user's changes recorded before a time and their runs' texts; return the number of changes."""
 
         async def work(transaction: Transaction) -> int:
             deleted = await snapshot_store.delete_expired(transaction, owner, before)
@@ -350,7 +350,7 @@ def _run_from_node(node: Row) -> ConsolidationRun:
 
 
 def _run_with_parts(row: Row) -> ConsolidationRun:
-    """Return a run; one over all users has the counts, costs and status of its parts."""
+    """Return a run; a run over all users has the counts, costs and status of its parts."""
     run = _run_from_node(row["run"])
     parts = [_run_from_node(part) for part in row["parts"]]
     if not parts:
@@ -374,7 +374,7 @@ def _run_with_parts(row: Row) -> ConsolidationRun:
 
 
 def _aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
-    """Return the status of a run over all users: unfinished before failed before aborted before its own."""
+    """Return the status of a run over all users: unfinished, else failed, else aborted, else its own."""
     for status in (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED):
         if status in parts:
             return RunStatus.RUNNING if status is RunStatus.QUEUED else status
@@ -382,7 +382,7 @@ def _aggregate_status(parts: Sequence[RunStatus], own: RunStatus) -> RunStatus:
 
 
 async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequence[Proposal]) -> dict[str, Fact]:
-    """Return the believed facts that proposals name, and those that state what a merge would state."""
+    """Return the believed facts that proposals name, and those that already state a merge's statement."""
     return await FactLoader(transaction, owner).fetch(
         hashes=[content_hash(proposal.content) for proposal in proposals if isinstance(proposal, Merge)],
         memory_ids=memory_ids_of(proposals),
@@ -390,7 +390,7 @@ async def fetch_facts(transaction: Transaction, owner: Owner, proposals: Sequenc
 
 
 async def fetch_entity_nodes(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Row]:
-    """Return the nodes of entities by id; ids of no entity of the user are left out."""
+    """Return the nodes of entities by id; ids that do not belong to the user's entities are left out."""
     distinct_ids = list(dict.fromkeys(ids))
     if not distinct_ids:
         return {}
@@ -399,13 +399,13 @@ async def fetch_entity_nodes(transaction: Transaction, owner: Owner, ids: Iterab
 
 
 async def fetch_entities(transaction: Transaction, owner: Owner, ids: Iterable[str]) -> dict[str, Entity]:
-    """Return entities by id; ids of no entity of the user are left out."""
+    """Return entities by id; ids that do not belong to the user's entities are left out."""
     nodes = await fetch_entity_nodes(transaction, owner, ids)
     return {key: entity_from_node(node) for key, node in nodes.items()}
 
 
 async def load_zone(transaction: Transaction, owner: Owner, default: str) -> ZoneInfo:
-    """Return a user's time zone, or the default one for a user without."""
+    """Return a user's time zone, or the default zone if the user has none."""
     rows = await transaction.run("episodes.get_timezone", group_id=owner.group_id)
     return ZoneInfo((rows[0]["timezone"] if rows else None) or default)
 
@@ -413,7 +413,7 @@ async def load_zone(transaction: Transaction, owner: Owner, default: str) -> Zon
 async def fetch_facts_of_entity(
     transaction: Transaction, owner: Owner, entity_id: str, *, with_profiles: bool = False
 ) -> list[Fact]:
-    """Return every version of the facts at an entity's edges and of those that mention it, and of its profiles too."""
+    """Return every version of the facts at an entity's edges and those that mention it, and optionally its profiles."""
     rows = await transaction.run(
         "consolidation.fetch_entity_facts", group_id=owner.group_id, entity_id=entity_id, with_profiles=with_profiles
     )

@@ -1,4 +1,4 @@
-"""Consolidation and maintenance: their jobs and schedules, and runs on demand that are read and rolled back."""
+"""Consolidation and maintenance: their jobs and schedules, and on-demand runs that are read and rolled back."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ from graphmem.tenants.idempotency import IdempotentRequest
 from graphmem.tenants.owners import Owner, make_owner
 
 WAIT_SECONDS = 3600.0
-"""How long a caller waits for a run, in seconds."""
+"""Maximum time that a caller waits for a run, in seconds."""
 
 NIGHT_SCHEDULE = "consolidation"
 """Name of the schedule of nightly runs."""
 
 
 class ConsolidationPayload(UserJobPayload):
-    """One run of one user; its analysis and its execution wait for their times, if it has any."""
+    """One run of one user; its analysis and execution wait for their scheduled times, if any."""
 
     run_id: str
     analyse_from: datetime | None = None
@@ -79,20 +79,20 @@ class NightPayload(ScheduledPayload):
         return f"{SYSTEM_PARTITION}{NIGHT_SCHEDULE}"
 
     def stage_times(self, begins: datetime) -> tuple[datetime, datetime]:
-        """Return when the analysis and the execution of a night begin that begins at a time."""
+        """Return the times of analysis and execution for a night that begins at `begins`."""
         analyse_from = next_tick(self.analysis, self.timezone, begins)
         return analyse_from, next_tick(self.execution, self.timezone, analyse_from)
 
 
 CONSOLIDATION_JOB = JobKind("consolidate", ConsolidationPayload)
-"""Does one run of one user."""
+"""Executes one run of one user."""
 
 NIGHT_JOB = JobKind("consolidation_night", NightPayload)
 """Queues the nightly runs of all users, as jobs of kind `consolidate`."""
 
 
 def next_tick(cron: str, timezone: str, after: datetime) -> datetime:
-    """Return the first time after another that a cron names in an IANA zone; raise InvalidInput for an invalid cron."""
+    """Return the first time after `after` that matches a cron in an IANA zone; raise InvalidInput if it is invalid."""
     try:
         tick: datetime = croniter(cron, after.astimezone(ZoneInfo(timezone))).get_next(datetime)
     except (CroniterBadCronError, KeyError, ValueError) as error:
@@ -103,7 +103,7 @@ def next_tick(cron: str, timezone: str, after: datetime) -> datetime:
 class ConsolidationService:
     """Starts, lists and rolls back consolidation runs.
 
-    The run of a user is a job in the user's partition, and the id of the job is that of the run.
+    A user's run is a job in the user's partition, with the run's id as the job id.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class ConsolidationService:
         actor: str | None = None,
         request: IdempotentRequest | None = None,
     ) -> ConsolidationRun | str:
-        """Queue a run of one user or one space, or of all with memories to analyse, and return its id.
+        """Queue a run of one user, of one space, or of all with memories to analyse, and return its id.
 
-        A run with `proposals`, which a person curated for one of them, skips discovery and analysis. With `wait`,
-        return the finished run. A repetition of `request` starts no other run. Raises InvalidInput for proposals of
-        all and for invalid ones, and DatabaseUnavailable as soon as the database is silent.
+        A run with `proposals`, which a person curated for one user or space, skips discovery and analysis. With `wait`,
+        return the finished run. A repetition of `request` starts no other run. Raises InvalidInput for invalid
+        proposals and for proposals to all users, and DatabaseUnavailable as soon as the database stops responding.
         """
         owner = _find_owner(tenant, user_id, space)
         if proposals is not None and owner is None:
@@ -170,15 +170,15 @@ class ConsolidationService:
         return TIME_CURSOR.make_page(runs, query.limit, lambda run: (run.created_at, run.id))
 
     async def complete_id(self, tenant: str, given: str) -> str:
-        """Return the id of the run whose id begins with a text; raise InvalidInput when several do."""
+        """Return the id of the run that begins with `given`; raise InvalidInput if several do."""
         return complete_id(given, await self._runs.find_ids(tenant, given))
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
-        """Return a run with its proposals and changes; raise NotFound for one of another tenant."""
+        """Return a run with its proposals and changes; raise NotFound for a run of another tenant."""
         return await self._runs.get(tenant, run_id)
 
     async def end_stranded(self) -> int:
-        """End unfinished runs whose job has failed, and return how many there were.
+        """End unfinished runs whose job has failed, and return their number.
 
         A job that fails because the database is unavailable cannot record that itself.
         """
@@ -196,20 +196,20 @@ class ConsolidationService:
     ) -> RollbackResult:
         """Roll back a run.
 
-        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back or, without `force`, when
+        Raises NotFound; Gone past the retention; Conflict if there is nothing to roll back or, without `force`, if
         later writes changed the same elements, which the errors then list.
         """
         return await self._rollbacks.roll_back(tenant, run_id, force=force, actor=actor)
 
     async def preview_rollback(self, tenant: str, run_id: str) -> RollbackPreview:
-        """Return what the rollback of a run would do, and change nothing.
+        """Return what the rollback of a run would do, changing nothing.
 
-        Raises NotFound; Gone past the retention; Conflict when there is nothing to roll back.
+        Raises NotFound; Gone past the retention; Conflict if there is nothing to roll back.
         """
         return await self._rollbacks.preview(tenant, run_id)
 
     async def list_contradictions(self, owner: Owner) -> list[UserContradiction]:
-        """Return the contradictions that runs reported to a user, the latest first, each once."""
+        """Return the distinct contradictions that runs reported for a user, the latest first."""
         return await self._runs.list_contradictions(owner)
 
     async def _prepare_proposals(
@@ -245,7 +245,7 @@ class ConsolidationService:
         return run_id
 
     async def _queue(self, owner: Owner, run_id: str) -> None:
-        """Queue the job of a run, unless it is there already."""
+        """Queue the job of a run unless it is already queued."""
         payload = ConsolidationPayload(run_id=run_id, tenant=owner.tenant, user_id=owner.user_id)
         try:
             await self._jobs.enqueue(CONSOLIDATION_JOB, payload, run_id)
@@ -254,7 +254,7 @@ class ConsolidationService:
             raise
 
     async def _queue_again(self, owner: Owner, run_id: str) -> None:
-        """Queue the job of a run that a request has written, if that request did not come to it."""
+        """Queue the job of a run that an interrupted request had written."""
         run = await self._runs.get(owner.tenant, run_id, with_changes=False)
         if run.status in (RunStatus.QUEUED, RunStatus.FAILED) and await self._jobs.find(run_id) is None:
             await self._runs.update(run_id, RunUpdate(status=RunStatus.QUEUED, reason=None, finished_at=None))
@@ -263,7 +263,7 @@ class ConsolidationService:
     async def _start_all(
         self, tenant: str, dry_run: bool, actor: str | None, started: str | None, request: IdempotentRequest | None
     ) -> tuple[str, list[str]]:
-        """Start a run over all users, or go on with the one that a request has `started`; return its parts' ids too."""
+        """Start a run over all users, or continue the one a request has `started`; also return its parts' ids."""
         now = self._clock()
         run_id = started or str(uuid.uuid4())
         parts: dict[Owner, str] = {}
@@ -297,26 +297,26 @@ async def schedule_nightly_consolidation(jobs: JobRunner, settings: Settings, gr
         execution=settings.consolidation_execution,
         timezone=settings.timezone,
     )
-    payload.stage_times(datetime.now(UTC))  # raises for a cron that cannot be read
+    payload.stage_times(datetime.now(UTC))  # raises for an invalid cron
     await jobs.schedule(name, settings.consolidation_discovery, settings.timezone, NIGHT_JOB, payload)
 
 
 MAINTENANCE_WAIT_SECONDS = 900.0
-"""How long a caller waits for maintenance, in seconds."""
+"""Maximum time that a caller waits for maintenance, in seconds."""
 
 
 class MaintenanceService:
-    """Has a worker do maintenance tasks."""
+    """Lets a worker run maintenance tasks."""
 
     def __init__(self, jobs: JobRunner, waiting: JobWaiting) -> None:
         self._jobs = jobs
         self._waiting = waiting
 
     async def run(self, tenant: str, tasks: Sequence[MaintenanceTask]) -> MaintenanceResults:
-        """Do the tasks for a tenant now and return the counts of each.
+        """Run the tasks for a tenant now and return the counts of each.
 
-        Raises DatabaseUnavailable as soon as the database is silent, JobStoreUnavailable when no worker has done the
-        tasks in time, and GraphmemError when they fail.
+        Raises DatabaseUnavailable as soon as the database stops responding, JobStoreUnavailable if no worker has
+        finished the tasks in time, and GraphmemError if they fail.
         """
         await self._waiting.check_database()
         job_id = await self._jobs.enqueue(MAINTENANCE_JOB, MaintenancePayload(tenant=tenant, tasks=tuple(tasks)))
@@ -349,7 +349,7 @@ def schedule_of_graph(name: str, graph: str) -> str:
 
 
 def _find_owner(tenant: str, user_id: str | None, space: str | None) -> Owner | None:
-    """Return the user or the space that a request names, None for neither; raise InvalidInput for both."""
+    """Return the user or the space that a request names, or None for neither; raise InvalidInput for both."""
     if user_id is not None and space is not None:
         raise InvalidInput("Name a user or a space, not both.")
     if space is not None:

@@ -1,7 +1,7 @@
-"""What a sentence must keep of the statements that it takes the place of, and the quotes that show it. Pure.
+"""Checks that a sentence keeps the content of the statements it replaces, with the quotes that prove it. Pure.
 
-A merged sentence has the numbers and dates of its sources, as written. All else is shown by the quotes of a
-verification; without one, each source must stand in the sentence literally.
+A merged sentence has the numbers and dates of its sources, as written. Everything else is proved by the quotes of a
+verification; without one, the sentence must contain each source literally.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SUBJECT = "\0"
 _WORD = re.compile(WORD_PATTERN)
 _DIGITS = r"\d+(?:[A-Za-z](?![^\W_]))?"
 _NUMBER = re.compile(rf"(?:(?<![\w.,:/-])-)?{_DIGITS}(?:[.,:/-]{_DIGITS})*")
-"""A number, a date or a time as written, with the separators in it, and a single letter behind it as in "flat 12a"."""
+"""A number, a date or a time as written, including separators and a single trailing letter as in "flat 12a"."""
 
 _YEAR = re.compile(r"\d{4}(?=[./-])|(?<=[./-])\d{4}")
 """The year of a date in digits."""
@@ -43,8 +43,7 @@ _MONTHS = load_words(*WRITTEN_LANGUAGES).months
 class Token:
     """A word, a number, a symbol, a letter of a script without spaces, or a mark between clauses.
 
-    `is_name` says that it is written as only names and numbers are: with digits or, within a sentence, with a capital
-    letter.
+    `is_name` means that it is written like a name or number: with digits or, within a sentence, with a capital letter.
     """
 
     key: str
@@ -54,7 +53,7 @@ class Token:
 
 @lru_cache(maxsize=4096)
 def split_statement(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a text in order; all of them are folded."""
+    """Return the tokens of a text in order, all of them folded."""
     return tuple(_scan(fold(text).text))
 
 
@@ -80,7 +79,7 @@ def _scan(text: str) -> Iterator[Token]:
 
 
 def _end_of_word(text: str, start: int) -> int:
-    """Return where a word ends; a letter of a script without spaces ends with the marks on it."""
+    """Return the end of a word; a letter of a script without spaces ends with the marks on it."""
     end = start + 1
     is_letter = UNSPACED_LETTER.match(text[start]) is not None
     while end < len(text):
@@ -98,14 +97,14 @@ def is_number(key: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def mark_subject(text: str, subject_names: tuple[str, ...]) -> tuple[Token, ...]:
-    """Return the tokens of a text with `SUBJECT` in place of those of the subject's names."""
+    """Return the tokens of a text with `SUBJECT` in place of the subject's names."""
     named = {index for name in subject_names for index in find_quote(name, text) or ()}
     tokens = enumerate(split_statement(text))
     return tuple(Token(SUBJECT, is_name=True) if index in named else token for index, token in tokens)
 
 
 def known_languages(text: str) -> tuple[str, ...]:
-    """Return the languages whose neutral words a text may have; a single letter is no evidence of one."""
+    """Return the languages whose neutral words a text may have; a single letter is no evidence of a language."""
     words = {token.key for token in split_statement(text) if len(token.key) > 1}
     return tuple(
         language
@@ -124,16 +123,16 @@ def neutral_words(languages: tuple[str, ...]) -> frozenset[str]:
 # Literal merges
 
 HINT = 'An administrator who has compared them may set "verified": true'
-"""What to do about a merge of different words that is right."""
+"""How to proceed with a correct merge that uses different words."""
 
 _FINAL_MARKS = " .!?…。！？"
 
 
 def find_source_not_literal(sources: Mapping[str, str], result: str, subject_names: Iterable[str] = ()) -> str | None:
-    """Return which source, by memory id, does not stand literally in a merged text, or None.
+    """Return which source, by memory id, a merged text does not contain literally, or None.
 
-    Case, white space and final punctuation make no difference. The text has no other words, which might deny or limit
-    a source, except `subject_names` and neutral words.
+    Case, white space and final punctuation are ignored. The text must have no other words, which might deny or limit a
+    source, except `subject_names` and neutral words.
     """
     text = _as_literal(result)
     for key, source in sources.items():
@@ -151,10 +150,10 @@ def find_source_not_literal(sources: Mapping[str, str], result: str, subject_nam
 
 
 def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> str | None:
-    """Return the words of another source that may deny the source which stands in it, or None.
+    """Return the words of another source that may deny the source contained in it, or None.
 
-    Those before it, as in "no longer likes tea", and a negation or function words alone behind it, as in "mag Tee nicht
-    mehr". What else is behind it completes it, as in "keeps bees on the roof".
+    These are words before it, as in "no longer likes tea", or after it if they include a negation or are all function
+    words, as in "mag Tee nicht mehr". Other words after it complete it, as in "keeps bees on the roof".
     """
     stands, tokens = find_quote(source, other), split_statement(other)
     if not stands or len(stands) == len(tokens):
@@ -163,7 +162,7 @@ def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> st
     words = load_words(*WRITTEN_LANGUAGES)
     before = [token.key for token in tokens[: stands[0]] if not token.is_mark and token.key not in neutral]
     behind = [token.key for token in tokens[stands[-1] + 1 :] if not token.is_mark]
-    unspaced = "".join(behind)  # of Japanese and Chinese each letter is a token
+    unspaced = "".join(behind)  # in Japanese and Chinese, each letter is a token
     denies = (
         not words.negations.isdisjoint(behind)
         or any(word in unspaced for word in load_words("ja", "zh").negations)
@@ -175,7 +174,7 @@ def _find_change_of_sense(source: str, other: str, names: Collection[str]) -> st
 
 
 def is_literally(source: str, result: str) -> bool:
-    """Return whether a source says literally what a merged text says."""
+    """Return whether a merged text literally contains a source."""
     return _as_literal(source) == _as_literal(result)
 
 
@@ -191,7 +190,7 @@ def find_subject_mismatch(
 ) -> str | None:
     """Return why two statements are about different people, or None.
 
-    `subject_names` are those of the subject of both, `people` those of other people that the statements name.
+    `subject_names` are the names of the subject of both, `people` those of other people that the statements name.
     """
     people = list(people)
     first, second = (_foreign_person(text, subject_names, people) for text in (one, other))
@@ -211,7 +210,7 @@ def _foreign_person(text: str, subject_names: Sequence[str], people: Sequence[st
 
 
 def _find_leading_person(text: str, people: Sequence[str]) -> str | None:
-    """Return the person whose name a statement begins with: a known one, or one with a first name."""
+    """Return the person whose name a statement begins with: a known person, or one with a first name."""
     name: list[str] = []
     at = 0
     for word in _WORD.finditer(text.strip()):
@@ -233,13 +232,13 @@ def _find_leading_person(text: str, people: Sequence[str]) -> str | None:
 # Numbers and dates
 
 MIN_SAME_MATTER = 0.65
-"""Smallest share of their words that two statements have in common if they are about the same matter."""
+"""Minimum share of common words for two statements to be about the same matter."""
 
 
 def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()) -> str | None:
-    """Return that two statements are alike except for their numbers, so that they cannot both hold, or None.
+    """Return that two statements differ only in their numbers, so that they cannot both hold, or None.
 
-    Only what is written in one form is compared: a date in digits is no conflict with one that names its month.
+    Only numbers in the same form are compared: a date in digits does not conflict with one that names its month.
     """
     names = tuple(subject_names)
     first, second = (mark_subject(text, names) for text in (one, other))
@@ -255,7 +254,7 @@ def find_number_conflict(one: str, other: str, subject_names: Iterable[str] = ()
 
 
 def _form(number: str) -> str:
-    """Return how a number is written: as the name of a month, a date, a time, or plainly."""
+    """Return the form of a number: the name of a month, a date, a time, or plain."""
     if not is_number(number):
         return "month"
     if number.count(".") > 1:
@@ -264,16 +263,17 @@ def _form(number: str) -> str:
 
 
 MAX_RESTATED_TOKENS = 5
-"""Most tokens of a part of a verification that gives a number in words, or one in words in digits."""
+"""Maximum tokens of a verification part that gives a number in words, or a number word in digits."""
 
 
 def find_changed_numbers(
     sources: Mapping[str, str], result: str, verification: Verification | None = None
 ) -> str | None:
-    """Return which number or date of a source a merged text lacks, or which one it has too often or anew, or None.
+    """Return a number or date of a source that a merged text lacks or has too often, or one that it adds; else None.
 
-    They are compared as written. The text has each at least as often as every source does, and no more often than all
-    of them together, because sources may say the same. Those are left out that a verification quotes in words.
+    They are compared as written. The text must have each at least as often as every single source does, and no more
+    often than all of them together, because sources may say the same. Numbers that a verification quotes in words are
+    left out.
     """
     restated = _restated_numbers(verification) if verification else set()
     made = _numbers(split_statement(result))
@@ -301,7 +301,7 @@ def _restated_numbers(verification: Verification) -> set[tuple[str, str]]:
 
 
 def _numbers(tokens: Iterable[Token]) -> Counter[str]:
-    """Return how often each number stands in a text, and each month beside a number: "4 May" is another date than 4."""
+    """Count each number in a text, and each month next to a number: "4 May" is another date than "4"."""
     words = [token.key for token in tokens if not token.is_mark]
     return Counter(
         key
@@ -313,7 +313,7 @@ def _numbers(tokens: Iterable[Token]) -> Counter[str]:
 # Names
 
 NOUN_CAPITALISING = frozenset({"de"})
-"""Languages that write every noun with a capital letter, so that one is no sign of a name."""
+"""Languages that capitalise every noun, so that a capital letter does not indicate a name."""
 
 
 def _words(names: Iterable[str]) -> frozenset[str]:
@@ -321,7 +321,7 @@ def _words(names: Iterable[str]) -> frozenset[str]:
 
 
 def _capitalised(text: str) -> frozenset[str]:
-    """Return the words with a capital letter within a sentence, unless the language writes every noun with one."""
+    """Return the capitalised words within a sentence, unless the language capitalises every noun."""
     if NOUN_CAPITALISING & set(detect_languages(text)):
         return frozenset()
     return frozenset(
@@ -334,13 +334,13 @@ def _capitalised(text: str) -> frozenset[str]:
 # Sentences of profiles
 
 MAX_UNTOLD_SHARE = 0.5
-"""Largest share of the words of a sentence that its sources lack: those of another way to say the same."""
+"""Maximum share of a sentence's words missing from its sources, which allows for paraphrase."""
 
 
 def find_untold(sources: Iterable[str], sentence: str, names: Iterable[str] = ()) -> str | None:
-    """Return which number or name of a sentence its sources lack, or that they lack most of its words, or None.
+    """Return a number or name of a sentence that its sources lack, or that they lack most of its words, or None.
 
-    `names` are those of its subject, which it may have anyway. Neutral words do not count.
+    `names` are the names of its subject, which are always allowed. Neutral words do not count.
     """
     sources, own = list(sources), _words(names)
     told = {token.key for text in sources for token in split_statement(text)} | own
@@ -373,7 +373,7 @@ _DISAGREEMENTS = {
 def find_unverified(
     verification: Verification, sources: Mapping[str, str], result: str, subject_names: Iterable[str]
 ) -> str | None:
-    """Return why the quotes do not show that a merged text says what its sources say and nothing else, or None."""
+    """Return why the quotes do not prove that a merged text says what its sources say and nothing else, or None."""
     names = list(subject_names)
     covered: set[int] = set()
     for key, text in sources.items():
@@ -395,16 +395,16 @@ def find_unverified(
 
 
 def quotes_cover(verification: Verification, memory_id: str, result: str, subject_names: Iterable[str]) -> bool:
-    """Return whether the quotes from one source alone cover the whole of a merged text."""
+    """Return whether the quotes from one source alone cover the whole merged text."""
     parts = [part for check in verification.statements if check.memory_id == memory_id for part in check.parts]
     covered = {index for part in parts for index in find_quote(part.result, result) or ()}
     return bool(parts) and _find_uncovered_result(result, covered, list(subject_names)) is None
 
 
 def find_quote(quote: str, text: str) -> list[int] | None:
-    """Return the positions of all tokens at which a quote stands in a text; None if it does not.
+    """Return the positions of all tokens where a quote occurs in a text, or None if it does not.
 
-    Case, width and marks between words make no difference.
+    Case, width and marks between words are ignored.
     """
     wanted = [token.key for token in split_statement(quote) if not token.is_mark]
     indexed = [(index, token.key) for index, token in enumerate(split_statement(text)) if not token.is_mark]
@@ -416,7 +416,7 @@ def find_quote(quote: str, text: str) -> list[int] | None:
 
 
 def _check_parts(check: StatementCheck, text: str, result: str) -> tuple[str | None, set[int]]:
-    """Return why the quotes of one source cannot be used, or None, and the positions that they cover in the result."""
+    """Return why the quotes of one source are unusable, or None, and the positions they cover in the result."""
     covered: set[int] = set()
     for part in check.parts:
         if find_quote(part.words, text) is None:

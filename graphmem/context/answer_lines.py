@@ -1,8 +1,7 @@
 """The facts and messages that answer a question, as lines in the order in which they fill a budget. Pure.
 
-Facts come first: those that fit, with the other members of the slots that several of them share, then a message after
-every few others, because a message may say what no fact was made of. What is near the question and no likely answer
-fills what is left.
+Facts come first: those that fit, with the other members of slots that several of them share, then a message after every
+few facts, because a message may say something that became no fact. Near but unlikely answers fill the remaining budget.
 """
 
 from __future__ import annotations
@@ -40,73 +39,73 @@ from graphmem.text.time_expressions import find_time_ranges, names_year
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MIN_FIT = 0.1
-"""Score from which a memory may answer a question in other words."""
+"""Minimum score for a memory that may answer a question in other words."""
 
 MIN_FACTS, MAX_FACTS = 4, 8
-"""Facts before the first message: those that fit, but no fewer and no more than these."""
+"""Bounds for the number of facts before the first message, which is otherwise the number of those that fit."""
 
 FACTS_PER_MESSAGE = 3
-"""Facts between two messages."""
+"""Number of facts between two messages."""
 
 MIN_SIMILARITY = 0.25
-"""Cosine similarity from which a message with any word of a question may say something about it."""
+"""Minimum cosine similarity for a message that shares any word with a question to be relevant."""
 
 CLEAR_SIMILARITY = 0.4
-"""Cosine similarity from which a message may say something about a question without a word of it."""
+"""Minimum cosine similarity for a message that shares no word with a question to be relevant."""
 
 MIN_SHARED_WORDS = 0.5
-"""Share of the words of a question from which a message may say something about it, however similar it is."""
+"""Share of a question's words at which a message is relevant, however similar it is."""
 
 MAX_REPEATED_WORDS = 0.8
-"""Share of the content words of a line that an earlier line has, from which it repeats that one."""
+"""Share of a line's content words in an earlier line at which it counts as a repetition."""
 
 READ_AS_SMALL_TALK = "small_talk"
-"""The intent that extraction gives to a message which only reacts."""
+"""The intent that extraction gives to a message that is only a reaction."""
 
 MIN_DETAIL = 0.5
-"""Share of the content words of a message that its facts leave out, from which it is quoted as well."""
+"""Share of a message's content words missing from its facts at which the message is quoted as well."""
 
 ABOUT_TOPIC = 0.05
-"""How much the score of a fact counts more if it is about the entity that the question is about."""
+"""Score bonus of a fact about the entity that the question is about."""
 
 VAGUENESS = 0.2
-"""How much less the score of a summary counts: it names many topics and states little of any."""
+"""Score penalty of a summary, which names many topics but states little about any."""
 
 SAME_SOURCE = 0.1
-"""How much less the score of a fact counts if better ones were taken from the same messages."""
+"""Score penalty of a fact if better ones were taken from the same messages."""
 
 MAX_TOPIC_FACTS = 10
-"""The best facts, by which the topic of a question is found where none states any other word of it."""
+"""Number of best facts used to find a question's topic if no fact states any other word of the question."""
 
 TOPIC_FACTS = 3
-"""Facts of an entity that tell most of a question, by which it is found to be the topic."""
+"""Number of facts stating most of a question that are used to find the entity it is about."""
 
 SHARED_TOPIC = 0.5
-"""Share of what is told of the topic above which another entity is the topic too."""
+"""Share of the topic's matching content above which another entity is a topic too."""
 
 COMPARED_FACTS = 30
-"""The nearest facts, by which it is found whether a question prefers any of them."""
+"""Number of nearest facts used to determine whether a question prefers any of them."""
 
 MIN_EQUAL_FACTS, EQUAL_SCORES = 10, 0.1
-"""So many of the best facts have scores that differ by so much at most where a question prefers none."""
+"""If this many of the best facts have scores within this difference, the question prefers none of them."""
 
 MIN_COMMON = 0.5
-"""Share of the nearest facts from which a word that they state tells them no longer apart."""
+"""Share of the nearest facts that state a word at which the word no longer distinguishes them."""
 
 MAX_SLOT_MEMBERS = 12
-"""Members of a slot that are added to the best ones at most, the nearest to the question."""
+"""Maximum slot members added to the best facts, nearest to the question first."""
 
 _ECHO_WORDS = content_words(" ".join(cues.ECHO))
 
 HitT = TypeVar("HitT", SearchHit, MessageHit)
 
 SUMMARIES = frozenset({MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
-"""Types of memories that say what was talked about."""
+"""Types of memories about the topics of conversations."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlotMembers:
-    """Facts of the same slot, which are shown in one line by their objects."""
+    """Facts of the same slot, shown in one line by their objects."""
 
     members: Sequence[SearchHit]
 
@@ -121,10 +120,9 @@ def order_answers(
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
     """Yield facts and the messages between them, those that may answer a question before all others.
 
-    Both are given best first; `words` are those of the question. The facts of a `chain` come first,
-    in its order. Facts that fill the slot of several of the best follow these together: the items of a
-    list. For an overview, and where the question names a topic and nothing else, the best of each session come before
-    the second best of any.
+    Both are given best first; `words` are the question's words. The facts of a `chain` come first, in its order. Facts
+    in a slot shared by several of the best facts follow these together, like the items of a list. For an overview, and
+    if the question only names a topic, the best hits of each session come before the second best of any.
     """
     names_topic = names_only_a_topic(facts, words)
     least = min(MIN_FIT, facts[0].score - EQUAL_SCORES) if names_topic else MIN_FIT
@@ -150,7 +148,7 @@ def order_answers(
 
 
 def _rank(facts: Sequence[SearchHit], topics: Set[str], least: float) -> list[SearchHit]:
-    """Return the facts of at least a score by their scores, moved by what they are about and what they add."""
+    """Return the facts with at least a score of `least`, by score adjusted for their topic and what they add."""
 
     def worth(hit: SearchHit) -> float:
         about = ABOUT_TOPIC if hit.memory.subject.id in topics else 0.0
@@ -173,7 +171,7 @@ def _rank(facts: Sequence[SearchHit], topics: Set[str], least: float) -> list[Se
 
 
 def spread(hits: Sequence[HitT], session_of: Callable[[HitT], str | None]) -> list[HitT]:
-    """Return hits so that the first of each session comes before the second of any, those of no session as they are."""
+    """Return hits with the first of each session before the second of any; hits without a session keep their place."""
     taken: Counter[str] = Counter()
     rounds: list[int] = []
     for hit in hits:
@@ -186,7 +184,7 @@ def spread(hits: Sequence[HitT], session_of: Callable[[HitT], str | None]) -> li
 def limit_memories(
     hits: Iterable[SearchHit | SlotMembers | MessageHit], limit: int
 ) -> Iterator[SearchHit | SlotMembers | MessageHit]:
-    """Yield messages, memories of the profile, and of the other memories so many."""
+    """Yield all messages and memories of the profile, and at most `limit` other memories."""
     for hit in hits:
         if isinstance(hit, SlotMembers):
             others = [member for member in hit.members if is_counted(member)][: max(0, limit)]
@@ -201,38 +199,38 @@ def limit_memories(
 
 
 def restates(text: str, withdrawn: Sequence[Set[str]]) -> bool:
-    """Return whether a reply says again what no longer holds: all content words of such a text, or few others."""
+    """Return whether a reply repeats a withdrawn text: all of its content words, or few others."""
     words = content_words(text) - _ECHO_WORDS
     return any(told and (told <= words or len(words & told) >= MAX_REPEATED_WORDS * len(words)) for told in withdrawn)
 
 
 def adds_detail(text: str, facts: Iterable[str]) -> bool:
-    """Return whether a message says much that the facts which were taken from it leave out."""
+    """Return whether a message contains much that its facts leave out."""
     words = content_words(text)
     told = frozenset(flatten.from_iterable(map(content_words, facts)))
     return len(words - told) >= max(MIN_STATED_WORDS, MIN_DETAIL * len(words))
 
 
 def is_counted(hit: SearchHit | MessageHit) -> bool:
-    """Return whether a hit counts towards the memories that a request wants beside those of the profile."""
+    """Return whether a hit counts towards the requested number of memories, which excludes the profile."""
     return isinstance(hit, SearchHit) and hit.memory.scope is not Scope.PROFILE
 
 
 def count_chosen(lines: Sequence[AnswerLine], hits: Sequence[SearchHit]) -> int:
-    """Return how many of the lines are memories that count towards the limit of a request."""
+    """Return the number of lines with memories that count towards the limit of a request."""
     counted = {hit.memory.id for hit in hits if is_counted(hit)}
     return sum(key in counted for answer in lines for key in answer.line.keys)
 
 
 class StatedTexts:
-    """The content words of the texts of lines, by which one that repeats most of an earlier one is found."""
+    """The content words of lines, for finding lines that mostly repeat an earlier one."""
 
     def __init__(self) -> None:
         self._bits: dict[str, int] = {}
         self._stated: list[int] = []
 
     def add(self, text: str) -> bool:
-        """Add a text unless it repeats most of an earlier one; return whether it was added."""
+        """Add a text unless it mostly repeats an earlier one; return whether it was added."""
         words = content_words(text)
         stated = 0
         for word in words:
@@ -247,7 +245,7 @@ class StatedTexts:
 
 
 def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
-    """Return whether a message may say something about a question with these words."""
+    """Return whether a message may be relevant to a question with these words."""
     if hit.cosine >= CLEAR_SIMILARITY:
         return True
     shared = words.count_in(hit.message.content)
@@ -255,32 +253,32 @@ def says_something(hit: MessageHit, words: ExcerptWords) -> bool:
 
 
 def may_be_quoted(message: Message) -> bool:
-    """Return whether a message is no mere question or exclamation, as far as its form shows.
+    """Return whether a message is more than a question or exclamation, judging by its form.
 
-    What extraction took for small talk is not quoted.
+    Messages that extraction took for small talk are not quoted.
     """
     return not is_read_as_small_talk(message) and (is_statement(message) or _is_fragment(message))
 
 
 def is_read_as_small_talk(message: Message) -> bool:
-    """Return whether extraction took a message for small talk, which no later context shows."""
+    """Return whether extraction took a message for small talk, which later contexts leave out."""
     return message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
 
 
 def is_statement(message: Message) -> bool:
-    """Return whether a message says more than a question, a greeting or thanks, as far as its form shows."""
+    """Return whether a message is more than a question, a greeting or thanks, judging by its form."""
     return states_something(message.content, by_user=message.role is MessageRole.USER)
 
 
 def _is_fragment(message: Message) -> bool:
-    """Return whether a user says a few words, which may answer a question or greet: "Coeliac, sadly"."""
+    """Return whether a user message is a few words that may answer a question or be a greeting: "Coeliac, sadly"."""
     return message.role is MessageRole.USER and says_words(message.content)
 
 
 def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
-    """Return whether a message says hardly more than a question with these content words.
+    """Return whether a message says little more than a question with these content words.
 
-    It is an earlier question, or the echo of one in a reply.
+    It is an earlier question, or its echo in a reply.
     """
     words = content_words(hit.message.content)
     if hit.message.role is MessageRole.ASSISTANT:
@@ -289,10 +287,10 @@ def repeats_question(hit: MessageHit, asked: Set[str]) -> bool:
 
 
 def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[str]:
-    """Return the ids of the entities that a question is about: of those it names, the one of whom most of it is told.
+    """Return the ids of the entities a question is about: of those it names, the one with most matching facts.
 
-    Whom something was told to is named as well, but their facts state little else of the question. Where no fact states
-    any of it, it is the one with most of the best facts.
+    The question may also name the person something was said to, but facts about that person state little else of it. If
+    no fact states any of the question, the topic is the entity with most of the best facts.
     """
     named = {hit.memory.subject.id: words.find_in(hit.memory.subject.name) for hit in facts}
     naming = frozenset[int]().union(*named.values())
@@ -311,10 +309,11 @@ def find_topics(facts: Sequence[SearchHit], words: ExcerptWords) -> frozenset[st
 
 
 def names_only_a_topic(facts: Sequence[SearchHit], words: ExcerptWords) -> bool:
-    """Return whether a question names one thing and nothing that tells the facts about it apart.
+    """Return whether a question names one thing and nothing that distinguishes the facts about it.
 
-    So does one for an overview in any language: "What do you know about Mara?" Of its words, those that any of the
-    nearest facts state are in many of them, and are one word or in the name of one entity; and many fit equally well.
+    This includes overview questions in any language: "What do you know about Mara?" The question's words that the
+    nearest facts state are in many of these facts, and are a single word or the name of one entity; and many facts fit
+    equally well.
     """
     nearest = facts[:COMPARED_FACTS]
     if len(nearest) < MIN_EQUAL_FACTS or nearest[0].score - nearest[MIN_EQUAL_FACTS - 1].score > EQUAL_SCORES:
@@ -327,15 +326,15 @@ def names_only_a_topic(facts: Sequence[SearchHit], words: ExcerptWords) -> bool:
 
 
 def stated_words(hit: SearchHit, words: ExcerptWords) -> frozenset[int]:
-    """Return the words of a question that a fact states in its text or its predicate."""
+    """Return the indexes of a question's words that a fact states in its text or predicate."""
     return words.find_in(f"{hit.content} {hit.memory.predicate.replace('_', ' ')}")
 
 
 def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id: str | None) -> list[SearchHit]:
-    """Return the facts of the chain that tells most of a question with these words, in order, or none.
+    """Return the facts of the chain that covers most of a question with these words, in order, or none.
 
-    It starts at an entity that the question names, or at the user. A fact about one entity alone has its other
-    entities as ends.
+    It starts at an entity that the question names, or at the user. A fact about only one entity has its other entities
+    as ends.
     """
     ends = [
         [fact.memory.subject, *([fact.memory.object] if fact.memory.object else fact.memory.entities)] for fact in facts
@@ -357,7 +356,7 @@ def find_chain_of_hits(facts: Sequence[SearchHit], words: ExcerptWords, user_id:
 def find_slots(best: Sequence[SearchHit], facts: Sequence[SearchHit]) -> list[SlotMembers]:
     """Return the other facts of each slot that several of the best facts share.
 
-    A slot is a subject with a predicate or, for other subjects, a predicate with the type of the object.
+    A slot is a subject with a predicate or, across subjects, a predicate with the object's type.
     """
     chosen = {hit.memory.id for hit in best}
     slots: list[SlotMembers] = []
@@ -384,7 +383,7 @@ def _kind_of(memory: Memory) -> tuple[str, ...] | None:
 
 
 def _has_relation(memory: Memory) -> bool:
-    """Return whether the predicate of a memory says more than that something was stated or talked about."""
+    """Return whether a memory's predicate says more than that something was stated or talked about."""
     return memory.type not in SUMMARIES and memory.predicate != DEFAULT_PREDICATES[MemoryType.FACT]
 
 
@@ -399,7 +398,7 @@ def _remaining(messages: Sequence[MessageHit], taken: Sequence[MessageHit]) -> l
 
 
 def _interleave(facts: Sequence[SearchHit], messages: Iterable[MessageHit]) -> Iterator[SearchHit | MessageHit]:
-    """Yield a message, then some facts, then a message, and so on, until there are none of both."""
+    """Yield a message, then some facts, then a message, and so on, until both are used up."""
     taken = 0
     for message in messages:
         yield message
@@ -414,12 +413,12 @@ def memory_bullets(
     titles: Mapping[str, str],
     now: datetime,
 ) -> dict[str, PreambleLine]:
-    """Return one `- ` bullet for each memory, by its id, with when it held where its text does not say it.
+    """Return one `- ` bullet per memory, by id, with when it held unless its text says so.
 
     A plan whose day has passed at `now` says so.
 
-    With `said_at`, the times of messages, a bullet also says when and in which session the memory was said. The
-    origin of one of a space is its title, of `titles` by the ids of spaces.
+    With `said_at`, the times of messages, a bullet also says when and in which session the memory was said. The origin
+    of a memory of a space is the space's title, from `titles` by space id.
     """
     return {
         key: PreambleLine(
@@ -430,7 +429,7 @@ def memory_bullets(
 
 
 def with_rivals(bullet: PreambleLine, rivals: Sequence[Memory]) -> PreambleLine:
-    """Return the bullet of a memory with what contests it."""
+    """Return the bullet of a memory with the memories that contest it."""
     contents = "; ".join(to_single_line(rival.content) for rival in rivals)
     text = f"{bullet.text} (contested, it is not known which is right: {contents})"
     return replace(bullet, text=text, further=(*bullet.further, *(rival.id for rival in rivals)))
@@ -442,9 +441,9 @@ def as_doubted(bullet: PreambleLine) -> PreambleLine:
 
 
 def slot_bullet(members: Sequence[SearchHit], titles: Mapping[str, str], now: datetime) -> PreambleLine | None:
-    """Return facts of one slot as one `- ` bullet: what they share, then each with what tells it from the others.
+    """Return facts of one slot as one `- ` bullet: what they share, then what distinguishes each.
 
-    They are in the order in which they began. Without members there is none.
+    They are in the order in which they began. Returns None without members.
     """
     memories = sorted((hit.memory for hit in members), key=lambda memory: memory.valid_at or memory.created_at)
     if not memories:
@@ -468,12 +467,12 @@ def _slot_item(memory: Memory, now: datetime, *, with_subject: bool) -> str:
 
 
 def profile_bullet(profile: EntityProfile, titles: Mapping[str, str]) -> PreambleLine:
-    """Return a profile as one `- ` bullet, whose key is the id of the profile; `titles` are those of spaces, by id."""
+    """Return a profile as one `- ` bullet with the profile's id as key; `titles` are space titles by id."""
     return PreambleLine(profile.id, f"- {to_single_line(profile.content)}", _origin(profile.space, titles))
 
 
 def quote_line(message: Message, text: str, titles: Mapping[str, str]) -> PreambleLine:
-    """Return a part of a message with its day and its speaker; one of a space has the space's title as its origin."""
+    """Return part of a message with its day and speaker; in a space, its origin is the space's title."""
     line = f"{format_date(message.timestamp)}, {to_single_line(message.said_by)}: {text}"
     return PreambleLine(message.key, line, _origin(message.space, titles))
 
@@ -489,12 +488,12 @@ def _notes(memory: Memory, said_at: Mapping[MessageName, datetime] | None, now: 
 
 
 def source_note(memory: Memory) -> str:
-    """Return where text of others is from, empty for what others than strangers state."""
+    """Return the origin of third-party text, or an empty string if strangers did not write it."""
     return f"from {memory.source.said_by}" if memory.source.is_of_others else ""
 
 
 def plan_note(memory: Memory, now: datetime) -> str:
-    """Return that a plan is over, if it names a day with its year that came after it was made and has passed."""
+    """Return that a plan is over, if it names a day with its year that is after its creation and has passed."""
     if memory.type not in PENDING_TYPES or not names_year(memory.content):
         return ""
     made = memory.valid_at or memory.created_at
@@ -509,7 +508,7 @@ def _ends_of_named_days(text: str) -> tuple[datetime, ...]:
 
 
 def _validity(memory: Memory) -> str:
-    """Return the days between which a memory holds, empty where its text names a year or nothing is known."""
+    """Return the days between which a memory holds, or empty if its text names a year or nothing is known."""
     if names_year(memory.content):
         return ""
     start = format_date(memory.valid_at) if memory.valid_at else ""

@@ -46,14 +46,14 @@ CACHE_SECONDS = 3600
 """Seconds for which a snapshot is cached."""
 
 CACHE_ENTRIES = 1000
-"""Snapshots cached at most; the least recently used one is evicted."""
+"""Maximum cached snapshots; the least recently used one is evicted."""
 
 SnapshotKey = tuple[str, str, str | None, int]
 """Group ids of the user and of the session, session id, number of messages."""
 
 
 class SnapshotCache:
-    """Loads snapshots; each load asks the store for a newer version and reuses the cached one when there is none."""
+    """Loads snapshots; each load asks the store for a newer version and otherwise reuses the cached one."""
 
     def __init__(self, store: ContextStore, clock: Clock) -> None:
         self._store = store
@@ -72,10 +72,10 @@ class SnapshotCache:
         place: Owner | None = None,
         current_version: str | None = None,
     ) -> ContextSnapshot:
-        """Return the current snapshot of a user and session, with that many of its latest messages at most.
+        """Return the current snapshot of a user and session, with at most `message_limit` latest messages.
 
-        `place` is the space that shares the session, None for one of the user's own. `current_version` is the write
-        version of the reader, if the caller has read it; only a snapshot of that version is cached.
+        `place` is the space that shares the session, None for the user's own. `current_version` is the reader's write
+        version, if the caller has read it; only a snapshot of that version is cached.
         """
         owner = scope_of(reader).owner
         key = (owner.group_id, (place or owner).group_id, session_id, message_limit)
@@ -100,36 +100,36 @@ class SnapshotCache:
         return snapshot.as_of(self._clock())
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove the snapshots of a user; those of a space with those of all users who may read it."""
+        """Remove the snapshots of a user; for a space, those of all users who may read it."""
         prefix = f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}\n"
         for key in [key for key in self._entries if f"{key[0]}\n".startswith(prefix)]:
             self._entries.pop(key, None)
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many snapshots of a user there are."""
+        """Return the number of cached snapshots of a user."""
         return sum(key[0] == owner.group_id for key in self._entries)
 
 
 MIN_SEARCH_LIMIT = 60
-"""Memories searched at least, since not all of them fit the context."""
+"""Minimum memories searched, since not all of them fit the context."""
 
 SEARCH_LIMIT_FACTOR = 3
-"""Memories searched for each that may be chosen by relevance."""
+"""Number of memories searched per memory that may be chosen by relevance."""
 
 TOKENS_PER_HIT = 40
-"""Tokens of the budget for each memory searched; a memory has some 30."""
+"""Tokens of the budget per memory searched; a memory has some 30."""
 
 MIN_DOMAIN_HITS = 3
-"""Hits of the requested domain below which a second search is limited to that domain."""
+"""Number of hits in the requested domain below which a second search is limited to that domain."""
 
 MAX_RELATED_SESSIONS = 3
-"""Related sessions at most."""
+"""Maximum related sessions."""
 
 MAX_QUESTION_WORDS = 12
-"""Words of the question by which related sessions are found at most; the first are taken."""
+"""Maximum question words used to find related sessions; the first ones are taken."""
 
 MIN_WORD_LENGTH = 4
-"""Letters of such a word at least."""
+"""Minimum letters of such a word."""
 
 TICKET_WEIGHT = 3.0
 """Weight of a session about a ticket that the question names; more than hits and words together."""
@@ -138,17 +138,17 @@ MIN_SOURCE_SCORE = 0.5
 """Similarity above which a memory points to the session it was extracted from."""
 
 MAX_PROFILES = 2
-"""Profiles of entities that a context has at most."""
+"""Maximum entity profiles in a context."""
 
 MAX_PROFILED_ENTITIES = 10
-"""Named entities whose profiles are looked for at most, the surest ones."""
+"""Maximum number of named entities whose profiles are looked up, the most certain ones."""
 
 MIN_LEISURE_SIMILARITY = 0.3
-"""Cosine similarity to a description of leisure from which what is said is about it."""
+"""Minimum cosine similarity to a description of leisure for a text to count as being about it."""
 
 MIN_MESSAGES = 60
 MAX_MESSAGES = 1_000
-"""Bounds of the number of messages that are loaded."""
+"""Bounds of the number of messages to load."""
 
 TOKENS_PER_MESSAGE = 20
 """Tokens of a short message; as many messages are loaded as could fit into the budget."""
@@ -174,7 +174,7 @@ class ContextBuilder:
         self._clock = clock
 
     async def build(self, reader: Reader, request: ContextRequest) -> BuiltContext:
-        """Return the context for a request; raise InvalidInput when the question alone exceeds the budget."""
+        """Return the context for a request; raise InvalidInput if the question alone exceeds the budget."""
         ensure_question_fits(request.question_text, request.token_budget)
         message_limit = max(MIN_MESSAGES, min(MAX_MESSAGES, request.token_budget // TOKENS_PER_MESSAGE))
         scope = scope_of(reader)
@@ -231,9 +231,9 @@ class ContextBuilder:
     async def _complete(
         self, source: CandidateSource, request: ContextRequest, material: ContextMaterial, packed: PackedContext
     ) -> BuiltContext:
-        """Return the context with what its memories and hints show of now: strength, access count, when it was said.
+        """Return the context with the current state of its memories and hints: strength, access count, time said.
 
-        Hits have the strength of now; the profile is that of the snapshot, which may be old.
+        Hits already have their current strength; the profile comes from the snapshot, which may be old.
         """
         hit_ids = {hit.memory.id for hit in material.hits}
         of_profile = [memory for memory in packed.memories if memory.id not in hit_ids]
@@ -265,7 +265,7 @@ class ContextBuilder:
     async def _load_latest_messages(
         self, state: ReadScope, request: ContextRequest, message_limit: int
     ) -> list[MessageHit]:
-        """Return the messages of the latest sessions: what there is without memories and without a question."""
+        """Return the messages of the latest sessions, as a context without memories and without a question."""
         until = min(filter(None, (request.valid_as_of, request.known_as_of)), default=self._clock())
         found = []
         for space, session_id in await self._store.list_latest_sessions(state, until, MAX_RELATED_SESSIONS):
@@ -276,7 +276,7 @@ class ContextBuilder:
         return found
 
     async def _search(self, source: CandidateSource, request: ContextRequest) -> SearchResponse:
-        """Search memories and messages for the question; without one nothing is found."""
+        """Search memories and messages for the question; without one, nothing is found."""
         if request.question is None:
             return SearchResponse(results=[], took_ms=0.0)
         with SEMANTIC_SEARCH_LATENCY.time():
@@ -284,9 +284,9 @@ class ContextBuilder:
             return await self._searcher.search(source.state, query, source=source, with_evidence=False)
 
     async def _load_profiles(self, source: CandidateSource, request: ContextRequest) -> list[EntityProfile]:
-        """Return the profiles of the entities that the question names, of the surest first.
+        """Return the profiles of the entities that the question names, the most certain first.
 
-        With a least trust or tags there are none: a profile tells what several memories say.
+        With a minimum trust or tags there are none, since a profile combines several memories.
         """
         if request.question is None or not request.profiles or request.min_trust is not None or request.tags:
             return []
@@ -300,10 +300,10 @@ class ContextBuilder:
     async def _add_hits_of_domains(
         self, source: CandidateSource, request: ContextRequest, found: Sequence[SearchHit], *, is_bare: bool
     ) -> Sequence[SearchHit]:
-        """Search within the domains of the context as well, where too few hits belong to one.
+        """Also search within the context's domains that have too few hits.
 
-        Without a question, the hits are the most important memories of each domain; where the context names none and
-        `is_bare` otherwise, those of all.
+        Without a question, the hits are the most important memories of each domain; if the context names no domain and
+        `is_bare` otherwise, those of all domains.
         """
         if request.question is None:
             listed = await self._list_domain_memories(source.state, request, is_bare=is_bare)
@@ -350,7 +350,7 @@ class ContextBuilder:
     async def _speaks_of_leisure(
         self, request: ContextRequest, product: ProductRules, hits: Sequence[SearchHit]
     ) -> bool:
-        """Return whether what the user says is about free time; asked only where a personal remark is possible."""
+        """Return whether the user speaks of free time; only asked where a personal remark is possible."""
         said = request.question_text
         if not said or "?" in said or not any(is_personal(hit.memory) for hit in hits):
             return False
@@ -378,7 +378,7 @@ class ContextBuilder:
 
 
 def _place_of(reader: Reader, request: ContextRequest) -> Owner | None:
-    """Return the space that shares the session of a request; raise NotFound for one that the reader does not read."""
+    """Return the space that shares a request's session; raise NotFound if the reader cannot read it."""
     return None if request.space is None else scope_of(reader).find_space(request.space)
 
 
@@ -389,9 +389,9 @@ def _relate_sessions(
     messages: Sequence[MessageHit],
     ticket_sessions: Sequence[str],
 ) -> SessionSearch:
-    """Return which sessions are related: those of named tickets, those that hits come from, and those that share words.
+    """Return the related sessions: those of named tickets, those that hits come from, and those that share words.
 
-    Hits weigh by their rank. Of a session without a summary, what held only at its moment is not quoted.
+    Hits weigh by their rank. Temporary states are not quoted from a session without a summary.
     """
     weights = dict.fromkeys(ticket_sessions, TICKET_WEIGHT)
     own_hits = [hit for hit in hits if hit.memory.space is None]

@@ -82,22 +82,22 @@ from graphmem.text.token_counts import count_tokens
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_UNREAD_MESSAGES = 5
-"""User messages, not yet read by extraction, that may contradict a memory; the latest are taken."""
+"""Maximum number of latest user messages, not yet read by extraction, that may contradict a memory."""
 
 MIN_QUOTE_TOKENS, MAX_QUOTE_TOKENS = 60, 100
-"""Bounds of the tokens of a message that a context quotes at most."""
+"""Bounds of the maximum tokens of a quoted message."""
 
 QUOTES_PER_BUDGET = 8
-"""Quotes of the longest length that would fill the budget, within these bounds."""
+"""Number of maximum-length quotes that would fill the budget, within these bounds."""
 
 SPARE_LINES = 1.5
-"""Tokens of the lines that are made for each token of a budget: where a long line does not fit, a later one may."""
+"""Tokens of lines prepared per token of budget: a later line may fit where a long one does not."""
 
 MAX_SUMMARIES = 3
-"""Summaries of earlier conversations that a context has whatever is asked; the latest ones."""
+"""Maximum summaries of earlier conversations that every context has; the latest ones."""
 
 SESSION_SUMMARY_CHARACTERS = 2_000
-"""Characters of an earlier session's summary in the preamble at most."""
+"""Maximum characters in the preamble of an earlier session's summary."""
 
 
 class _ConversationLines(TypedDict, total=False):
@@ -109,7 +109,7 @@ class _ConversationLines(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ShownMessage:
-    """A message that a context shows, and the line that shows it or a part of it."""
+    """A message in a context, and the line that shows it or a part of it."""
 
     message: Message
     line: PreambleLine
@@ -117,9 +117,9 @@ class ShownMessage:
 
 @dataclass(frozen=True, slots=True)
 class BuiltContext:
-    """A context, the memories in it that answer the question, and the messages in it.
+    """A context, with its memories that answer the question and its messages.
 
-    These are the latest of the session and those that answer the question. `trust_order` is that of the tenant.
+    The messages are the latest of the session and those that answer the question. `trust_order` is the tenant's.
     """
 
     context: ContextResponse
@@ -130,12 +130,11 @@ class BuiltContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextMaterial:
-    """What a context is composed from; `quotes` are messages that may say something about the question.
+    """The material for a context; `quotes` are messages that may be relevant to the question.
 
-    `now` is the valid time for which it is composed.
-    `titles` are those of the spaces that are read, by their ids; `profiles` those of entities that the question names;
-    `trust_order` is that of the tenant; `other_domains` are those that the question clearly does not belong to;
-    `is_leisure` says that it speaks of free time.
+    `now` is the valid time of the context. `titles` are the titles of the readable spaces, by id; `profiles` are those
+    of entities that the question names; `trust_order` is the tenant's; `other_domains` are domains that the question
+    clearly does not belong to; `is_leisure` means that it is about free time.
     """
 
     snapshot: ContextSnapshot
@@ -153,9 +152,9 @@ class ContextMaterial:
 
 @dataclass(frozen=True, slots=True)
 class PackedContext:
-    """The preamble, the memories and the profiles in it, and the hits among the memories.
+    """The preamble, its memories and profiles, and the hits among the memories.
 
-    `named` are the memories that hints name, `left_out` those that the user contradicts.
+    `named` are the memories named by hints, `left_out` those that the user contradicts.
     """
 
     preamble: PackedPreamble
@@ -174,10 +173,10 @@ def select_quotes(
     *,
     has_memories: bool,
 ) -> list[MessageHit]:
-    """Return the messages found that state something and that the context has not anyway.
+    """Return the messages found that state something and are not already in the context.
 
-    If nothing states anything and the context has no memories and no messages either, they are those that ask, greet
-    or thank, but for the question itself.
+    If nothing states anything and the context has no memories or messages either, return the messages that ask, greet
+    or thank, except the question itself.
     """
     if not request.top:
         return []
@@ -195,7 +194,7 @@ def select_quotes(
 
 
 def pack_context(request: ContextRequest, material: ContextMaterial, profile: ProductRules) -> PackedContext:
-    """Return what the context for a request says; raise InvalidInput when the question alone exceeds the budget."""
+    """Return the content of a request's context; raise InvalidInput if the question alone exceeds the budget."""
     snapshot, surroundings = material.snapshot, material.surroundings
     candidates: dict[str, Memory] = {}
     for memory in (*(hit.memory for hit in material.hits), *snapshot.profile):
@@ -224,7 +223,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
         if is_in_scope(hit.memory, domains, request.session_id, refers_to_past=material.refers_to_past)
     ]
     if not (fitting or unsure or profile_memories or material.quotes or snapshot.messages):
-        fitting = [hit for hit in believed if not is_of_domain(hit.memory)]  # of other sessions, for want of all else
+        fitting = [hit for hit in believed if not is_of_domain(hit.memory)]  # of other sessions, for want of others
     bullets = memory_bullets(
         [*(hit.memory for hit in (*fitting, *unsure)), *profile_memories],
         surroundings.said_at if request.sources else None,
@@ -269,7 +268,7 @@ def pack_context(request: ContextRequest, material: ContextMaterial, profile: Pr
 
 
 def _find_rivals(material: ContextMaterial, hits: Sequence[SearchHit]) -> Iterator[tuple[SearchHit, list[Memory]]]:
-    """Yield the hits that answer the question and are contested by sources trusted as much, with what contests them."""
+    """Yield the hits that answer the question but are contested by equally trusted sources, with what contests them."""
     order = material.trust_order
     for hit in hits if material.snapshot.contested else ():
         trusted = hit.memory.source.trust_kind
@@ -285,10 +284,10 @@ def _find_rivals(material: ContextMaterial, hits: Sequence[SearchHit]) -> Iterat
 def complete_context(
     request: ContextRequest, material: ContextMaterial, packed: PackedContext, said_at: Mapping[MessageName, datetime]
 ) -> BuiltContext:
-    """Return the context that says what was packed; `said_at` are when messages were said."""
+    """Return the context for the packed content; `said_at` are the times when messages were said."""
     snapshot, related = material.snapshot, material.surroundings.sessions
     hint_sources = HintSources(
-        [  # hints are about the user, and take nothing for true that is contested
+        [  # hints are about the user, and assume nothing that is contested
             memory for memory in packed.memories if memory.space is None and memory.status is not MemoryStatus.CONTESTED
         ],
         packed.named,
@@ -330,7 +329,7 @@ def _shown_messages(material: ContextMaterial, packed: PackedContext) -> list[Sh
 
 
 def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _ConversationLines:
-    """Return the messages of the session and the digest of those that do not fit, unless the caller has them."""
+    """Return the session's messages and the digest of those that do not fit, unless the caller has them."""
     if not request.recent_messages:
         return {}
     return {
@@ -342,11 +341,11 @@ def _conversation_lines(request: ContextRequest, snapshot: ContextSnapshot) -> _
 
 
 def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memory]:
-    """Return the memories that every context has: the most important of the user, those of the tenant, the others.
+    """Return the memories in every context: the user's most important ones, the tenant's, then all others.
 
-    Those of spaces come last.
+    Memories of spaces come last.
 
-    Of summaries of conversations these are the latest, without that of the session, whose messages say more.
+    Of conversation summaries, only the latest are included, without the one of this session, whose messages say more.
     """
     own = [memory for memory in snapshot.profile if memory.scope is not Scope.GLOBAL and memory.space is None]
     summaries = sorted(
@@ -367,7 +366,7 @@ def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memor
 def _select_contradicted(
     request: ContextRequest, material: ContextMaterial, candidates: Mapping[str, Memory]
 ) -> tuple[list[Memory], list[Memory]]:
-    """Return the memories that the user has just contradicted, and those that this may be true of."""
+    """Return the memories that the user has just contradicted, and those possibly contradicted."""
     unread = [
         message.content
         for message in material.snapshot.messages
@@ -375,7 +374,7 @@ def _select_contradicted(
     ][-MAX_UNREAD_MESSAGES:]
     said = JustSaid(material.snapshot.user_entity_name, request.question_text, unread)
     scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
-    nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all that are near
+    nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all similar ones
     contradicted, doubted = [], []
     for memory in candidates.values():
         score = scores[memory.id] if memory.id == nearest else 0.0
@@ -387,12 +386,12 @@ def _select_contradicted(
 
 
 def _quote_limit(request: ContextRequest) -> int:
-    """Return how many tokens of a message a context quotes at most."""
+    """Return the maximum tokens of a quoted message."""
     return max(MIN_QUOTE_TOKENS, min(MAX_QUOTE_TOKENS, request.token_budget // QUOTES_PER_BUDGET))
 
 
 def _quotes_without_question(request: ContextRequest, material: ContextMaterial) -> list[AnswerLine]:
-    """Return the beginnings of the latest messages that may be quoted; no question says which words of them matter."""
+    """Return the beginnings of the latest quotable messages, as no question says which words matter."""
     length = CHARACTERS_PER_TOKEN * _quote_limit(request)
     latest = sorted(_quotable_messages(material, []), key=lambda hit: hit.message.timestamp)[-request.top :]
     return [
@@ -413,9 +412,9 @@ def _answer_lines(
     contradicted: Sequence[Memory],
     bullets: Mapping[str, PreambleLine],
 ) -> list[AnswerLine]:
-    """Return the facts and parts of messages that may answer the question, best first, as many as may fit.
+    """Return the facts and message parts that may answer the question, best first, as many as may fit.
 
-    `bullets` are the lines of the memories, by id; `unsure` are hits of domains that the question may belong to.
+    `bullets` are the lines of the memories, by id; `unsure` are hits from domains that the question may belong to.
     """
     if not request.top:
         return []
@@ -485,8 +484,9 @@ def _user_entity_id(material: ContextMaterial) -> str | None:
 def _quotable_messages(material: ContextMaterial, withheld: Sequence[Memory]) -> list[MessageHit]:
     """Return the messages that may be quoted, statements of the user before replies of the assistant.
 
-    Neither a message of which a memory is deleted, superseded or withheld is quoted, nor a reply that restates it, nor
-    what the summaries of earlier sessions say. Withheld is what the user contradicts, and what is of another domain.
+    A message is not quoted if one of its memories is deleted, superseded or withheld; neither is a reply that restates
+    such a memory, nor text that the summaries of earlier sessions contain. A memory is withheld if the user contradicts
+    it or it is from another domain.
     """
     withdrawn_ids = {(memory.space, key) for memory in withheld for key in memory.source.message_ids}
     quotable = material.surroundings.quotable - withdrawn_ids

@@ -16,25 +16,25 @@ from graphmem.conversations.session import Message, MessageRole, Session
 from graphmem.text.added_texts import fence_line
 
 MAX_RECENT_MESSAGES = 5
-"""Messages in `recent_messages` at most."""
+"""Maximum messages in `recent_messages`."""
 
 RECENT_MESSAGE_CHARACTERS = 500
-"""Characters of a recent message at most."""
+"""Maximum characters of a recent message."""
 
 EXCERPT_CHARACTERS = 120
-"""Characters of a message in a digest at most."""
+"""Maximum characters of a message in a digest."""
 
 MAX_EXCERPTS = 40
-"""Messages excerpted in a digest at most; the others are only counted."""
+"""Maximum messages excerpted in a digest; the others are only counted."""
 
 TREND_THRESHOLD = 0.1
-"""Difference of mean sentiment (−1 to 1) between the later and the earlier half beyond which the mood has changed."""
+"""Difference of mean sentiment (−1 to 1) between the later and the earlier half above which the mood has changed."""
 
 
 def build_conversation_summary(
     session: Session | None, statistics: SessionStatistics, messages: Sequence[Message]
 ) -> ConversationSummary:
-    """Return the figures of a session; the trend is that of `messages`, its latest, oldest first."""
+    """Return the figures of a session; the trend is computed from `messages`, its latest, oldest first."""
     count = max(statistics.stored, session.message_count if session else 0)
     if not count:
         return ConversationSummary()
@@ -57,8 +57,8 @@ def build_conversation_summary(
 def compute_sentiment_trend(messages: Sequence[Message]) -> SentimentTrend:
     """Compare the mean sentiment of the later half of the messages with that of the earlier half.
 
-    The sentiment of a message is its `metadata.sentiment` (−1 to 1), else its feedback score, mapped from 1–5 to −1–1.
-    Messages without either do not count.
+    A message's sentiment is its `metadata.sentiment` (−1 to 1), else its feedback score, mapped from 1–5 to −1–1.
+    Messages without either are ignored.
     """
     sentiments = [sentiment for message in messages if (sentiment := _sentiment(message)) is not None]
     if len(sentiments) < 2:
@@ -103,7 +103,7 @@ def message_lines(messages: Sequence[Message]) -> list[PreambleLine]:
 def summarize_omitted_messages(
     session: Session | None, statistics: SessionStatistics, messages: Sequence[Message], shown: int
 ) -> str:
-    """Return a digest of the messages that are not among the newest `shown`; empty when there are none.
+    """Return a digest of the messages that are not among the newest `shown`; empty if there are none.
 
     It contains the stored summary of the session and excerpts of the messages after `summarized_through`.
     """
@@ -129,13 +129,13 @@ def summarize_omitted_messages(
 
 
 def message_excerpt(message: Message) -> str:
-    """Return the role of a message, or where it is from if others wrote it, and its beginning."""
+    """Return the beginning of a message, with its role, or its origin if others wrote it."""
     speaker = to_single_line(message.said_by) if message.is_of_others else message.role.value
     return f"{speaker}: {truncate_at_word(message.content, EXCERPT_CHARACTERS)}"
 
 
 def _speaker_tag(message: Message) -> str:
-    """Return whose text a message is: its role, or where it is from if others wrote it."""
+    """Return a message's role, or its origin if others wrote it."""
     return to_single_line(message.said_by) if message.is_of_others else message.role.value.upper()
 
 

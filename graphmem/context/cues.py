@@ -1,4 +1,4 @@
-"""Cues: the words by which context is read from text without a model, as data by language in `<language>.toml`."""
+"""Cues: words for analysing text without a model, as data by language in `<language>.toml`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pydantic import BaseModel, ConfigDict
 from graphmem.text.word_lists import compile_words
 
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "pl")
-"""The languages with cues (ISO 639-1); the cues of all are used together, whatever language a text is in."""
+"""The languages with cues (ISO 639-1); the cues of all are used together, whatever the language of a text."""
 
 _FOLDER = files(__package__) / "cues"
 
 
 class CueWords(BaseModel):
-    """The cues of all languages as they are written in the files; `en.toml` describes the fields."""
+    """The cues of all languages as written in the files; `en.toml` describes the fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -89,7 +89,7 @@ def _compile_slot(relation: str, words: CueWords) -> re.Pattern[str]:
 
 
 def compile_literal_cues(cues: Iterable[str]) -> list[re.Pattern[str]]:
-    """Return a pattern for each literal cue, which also finds its plural in "s"."""
+    """Return a pattern for each literal cue, which also matches its plural in "s"."""
     return [re.compile(rf"\b{re.escape(cue)}s?\b", re.IGNORECASE) for cue in cues]
 
 
@@ -99,24 +99,24 @@ PAST_SESSION = compile_words(_WORDS.past_session)
 """Finds a reference to an earlier conversation."""
 
 ECHO = tuple(_WORDS.echo)
-"""Words by which a reply takes up a question, and which say nothing about it."""
+"""Words with which a reply takes up a question, and which say nothing about it."""
 
 TICKET = re.compile(
     r"(?<![\w#])#(?P<marked>\w[\w-]*)"
     rf"|\b(?:{'|'.join(_WORDS.ticket)})\s+(?:(?:no|nr)\.?\s*)?#?(?P<named>(?=[\w-]*\d)\w[\w-]*)",
     re.IGNORECASE,
 )
-"""Finds the id of a ticket: after "#", or, with a digit in it, after a word such as "issue"."""
+"""Finds a ticket id: after "#", or, if it has a digit, after a word such as "issue"."""
 
 POINTER = re.compile(
     rf"https?://\S+|(?<!\w)(?:(?:KB|knowledge ?base)[ -])?(?:{'|'.join(_WORDS.pointer)})"
     r"\s+(?:(?:no|nr)\.?\s*)?#?(?=[\w.-]*\d)\w[\w.-]*",
     re.IGNORECASE,
 )
-"""Finds what a memory refers to outside of memory, such as "KB article 42" and an address of the web."""
+"""Finds references from a memory to external things, such as "KB article 42" and a web address."""
 
 ABANDONED = _compile_abandoned(_WORDS)
-"""Each finds something that the user gives up; its group `thing` is the name of that."""
+"""Finds something that the user gives up; the group `thing` is its name."""
 
 CHANGE = compile_words(_WORDS.change)
 """Finds a wish for something other than usual."""
@@ -125,7 +125,7 @@ SLOTS = {
     predicate: [_compile_slot(relation, _WORDS) for relation in relations]
     for predicate, relations in _WORDS.slots.items()
 }
-"""By predicate, each finds a sentence in which the user says nothing but the value that the user's slot has now."""
+"""By predicate, patterns for a sentence in which the user only says the slot's current value."""
 
 SLOT_WORDS = {
     predicate: frozenset(re.findall(r"[^\W\d_]+", re.sub(r"\{\w+\}", " ", " ".join(relations)).lower()))
@@ -137,10 +137,10 @@ PRESENT = compile_words(_WORDS.present)
 """Finds words that say that something holds now."""
 
 SAME_SLOTS = {"RESIDES_IN": "LIVES_IN", "WORKS_FOR": "WORKS_AT", "EMPLOYED_BY": "WORKS_AT"}
-"""Predicates that name the slot of another."""
+"""Predicates that name the same slot as another."""
 
 STYLE = {style: compile_literal_cues(cues) for style, cues in _WORDS.style.items()}
-"""Cues of a style of asking, the style that wins a draw first; the technical ones are those of the profile."""
+"""Cues of a style of asking, the style that wins a tie first; the technical ones are in the profile."""
 
 FORMAT = {name: compile_literal_cues(cues) for name, cues in _WORDS.format.items()}
 """Cues of a requested presentation."""
@@ -149,7 +149,7 @@ LEVEL = {name: compile_literal_cues(cues) for name, cues in _WORDS.level.items()
 """Cues of a requested level of detail."""
 
 NEGATION = compile_words(_WORDS.negation)
-"""Finds that a question denies something, so that what it names may be what is not wanted."""
+"""Finds that a question negates something, so that it may name things that are not wanted."""
 
 ISSUES = {issue: compile_words(cues) for issue, cues in _WORDS.issues.items()}
 """The subject of a complaint about a reply."""
@@ -158,7 +158,7 @@ NAME_STATEMENT = re.compile(rf"\b(?:{'|'.join(_WORDS.name)}) ([^\W\d_][\w'’-]*
 """Finds a name in a statement about somebody's name; names are case-sensitive."""
 
 NAME_SUBJECTS = frozenset(_WORDS.name_subjects)
-"""Words that may stand before it where the name is that of the statement's subject."""
+"""Words that may precede the name if it is the statement's subject's."""
 
 SOLUTION = compile_words(_WORDS.solution)
 """Finds a mention of a solution."""
@@ -173,7 +173,7 @@ TRIED = compile_words(_WORDS.tried)
 """Finds a mention of something that was tried."""
 
 CONTRACTIONS = {long: short for short, longs in _WORDS.contractions.items() for long in longs}
-"""Words written out, with their contraction."""
+"""Contractions by the words they stand for."""
 
 EXPANSIONS = {short: longs[0] for short, longs in _WORDS.contractions.items()} | _WORDS.slang
-"""Contractions and casual words, with what a formal reply says instead."""
+"""Contractions and casual words, with their formal equivalents."""

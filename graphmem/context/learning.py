@@ -1,4 +1,4 @@
-"""Learning from messages and feedback: context items, preferences, patterns; and pruning of what was learned."""
+"""Learning context items, preferences and patterns from messages and feedback, and pruning them."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ from graphmem.tenants.trust import Effect, StatedKind
 
 
 class ObservationPayload(UserJobPayload):
-    """New messages to learn from; with `is_derived`, once more from what extraction found them to be about.
+    """New messages to learn from; with `is_derived`, a second pass over what extraction found in them.
 
-    `wishes` are those that a model read in messages, by message id. With `is_model_awaited` a model is still to read
-    them, so that no wish is read by form.
+    `wishes` are those that a model read in messages, by message id. With `is_model_awaited`, a model has yet to read
+    them, so wishes are not detected by form.
     """
 
     message_ids: list[str]
@@ -67,7 +67,7 @@ OBSERVATION_JOB = JobKind("observation", ObservationPayload)
 async def queue_observation(
     jobs: JobRunner, owner: Owner, message_ids: Sequence[str], *, is_model_awaited: bool = False
 ) -> None:
-    """Queue the job for new messages; the same ones are the same job, so that a repeated request queues it once."""
+    """Queue the job for new messages; the same messages give the same job, so a repeated request queues it once."""
     payload = ObservationPayload(
         tenant=owner.tenant, user_id=owner.user_id, message_ids=list(message_ids), is_model_awaited=is_model_awaited
     )
@@ -101,7 +101,7 @@ class EntityFinder(Protocol):
 
 
 class ContextLearner:
-    """Learns from what users say and how they rate replies."""
+    """Learns from users' messages and from their ratings of replies."""
 
     def __init__(
         self,
@@ -140,10 +140,10 @@ class ContextLearner:
     async def learn_from_messages(
         self, owner: Owner, messages: Sequence[Message], *, reads_wishes: bool = True
     ) -> None:
-        """Learn from the user's own messages: what they mention, how the user wants to be answered, patterns.
+        """Learn from the user's own messages: what they mention, how to answer the user, patterns.
 
-        Without `reads_wishes`, a model says what they wish. A document that the user sent is not the user's statement,
-        nor is what a key of a tool sends as the user's. Learning from the same messages again changes nothing.
+        Without `reads_wishes`, a model detects wishes. Documents sent by the user, and messages sent as the user's by a
+        tool's key, do not count as the user's statements. Learning from the same messages again changes nothing.
         """
         user_messages = [message for message in messages if message.origin == "user" and not message.is_of_others]
         if not user_messages:
@@ -178,10 +178,10 @@ class ContextLearner:
     ) -> FeedbackResult:
         """Learn from a score of 1 to 5 on a message and an optional comment; repeated feedback teaches nothing.
 
-        A positive one credits the memories of the context that led to the reply; a question that was answered badly no
-        longer counts for the user's patterns. `kind` is the source that gives it, None for an admin. Raises
-        InvalidInput for another score, NotFound for an unknown message or context, Forbidden for a message that a more
-        trusted source has rated.
+        A positive score credits the memories of the context that led to the reply; a badly answered question no longer
+        counts for the user's patterns. `kind` is the source of the feedback, None for an admin. Raises InvalidInput for
+        another score, NotFound for an unknown message or context, and Forbidden if a more trusted source has rated the
+        message.
         """
         if not LOWEST_SCORE <= score <= HIGHEST_SCORE:
             raise InvalidInput(
@@ -214,7 +214,7 @@ class ContextLearner:
         return result.model_copy(update={"credited": credited})
 
     async def detect_patterns(self, owner: Owner) -> list[BehaviorPattern]:
-        """Detect the user's patterns anew, store them, and return those that hold."""
+        """Detect the user's patterns again, store them, and return those that hold."""
         now = self._clock()
         profile = self._profiles.for_tenant(owner.tenant)
         turns = await self._store.list_user_messages(
@@ -227,7 +227,7 @@ class ContextLearner:
         return await self._store.list_patterns(owner)
 
     async def prune(self, owner: Owner) -> dict[str, int]:
-        """Delete expired context items and stale preferences; return how many of each."""
+        """Delete expired context items and stale preferences; return the number of each."""
         now = self._clock()
 
         async def delete_stale(transaction: ContextTransaction) -> int:
@@ -241,7 +241,7 @@ class ContextLearner:
         }
 
     async def _extract_mentions(self, owner: Owner, message: Message) -> list[Mention]:
-        """Return what a message mentions, without secrets."""
+        """Return the mentions in a message, without secrets."""
         now = self._clock()
         if message.timestamp + MAX_TTL <= now:
             return []

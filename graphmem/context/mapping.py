@@ -1,4 +1,4 @@
-"""Context nodes of the graph as models, and models as rows to be stored."""
+"""Conversions from context nodes to models, and from models to rows."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from graphmem.tenants.profiles import PatternType
 from graphmem.tenants.trust import Effect, StatedKind, TrustOrder
 
 MAX_PATTERN_EVIDENCE = 25
-"""Messages that a pattern is linked to at most; the newest are taken."""
+"""Maximum messages that a pattern is linked to; the newest are taken."""
 
 MAX_LESSONS = 20
-"""Lessons stored with a message at most; the latest are kept."""
+"""Maximum lessons stored with a message; the latest are kept."""
 
 _VERDICTS = {
     **{verdict.value: verdict for verdict in FeedbackVerdict},
@@ -50,7 +50,7 @@ _VERDICTS = {
 
 
 def snapshot_from_columns(columns: Sequence[Any], now: datetime, valid_until: datetime) -> ContextSnapshot:
-    """Return what `context.load_snapshot` has found, as of `now`."""
+    """Return the snapshot loaded by `context.load_snapshot`, as of `now`."""
     version, found = columns
     return ContextSnapshot(
         version=version,
@@ -71,7 +71,7 @@ def snapshot_from_columns(columns: Sequence[Any], now: datetime, valid_until: da
 
 
 def _with_times(columns: Sequence[Any], names: Sequence[str]) -> Row:
-    """Return properties with their times, which a query returns apart from them, as microseconds since 1970."""
+    """Return properties with their times, which queries return separately as microseconds since 1970."""
     properties, microseconds = columns
     return {**properties, **parse_times(names, microseconds)}
 
@@ -94,7 +94,7 @@ def _past_session_from_columns(columns: Sequence[Any]) -> PastSession:
 
 
 def intent_from_columns(columns: Sequence[Any]) -> LearnedIntent:
-    """Return a value of the fragment `learned_intents` as a learned intent."""
+    """Return a learned intent from a value of the fragment `learned_intents`."""
     return LearnedIntent.model_validate(_with_times(columns, ("created_at", "updated_at")))
 
 
@@ -104,7 +104,7 @@ def optional_message_from_node(stored: Mapping[str, Any] | None) -> Message | No
 
 
 def item_from_columns(columns: Sequence[Any]) -> ContextItem:
-    """Return the value of the fragment `item_columns` as a context item."""
+    """Return a context item from the value of the fragment `item_columns`."""
     stored = _with_times(columns, ("expires_at", "created_at"))
     same = ("id", "context_type", "context_key", "relevance_score", "expires_at", "created_at")
     return ContextItem(
@@ -117,9 +117,9 @@ def item_from_columns(columns: Sequence[Any]) -> ContextItem:
 
 
 def mention_to_row(owner: Owner, mention: Mention, order: TrustOrder, now: datetime) -> Row:
-    """Return a mention as a context item to be stored; `item_key` is equal for equal mentions of a session.
+    """Return a mention as a context item row; `item_key` is equal for equal mentions of a session.
 
-    `permitted` are the kinds of the sources whose item it may change.
+    `permitted` are the kinds of sources whose item it may change.
     """
     value = to_json(mention.value)
     kind = order.least_trusted(mention.stated_by)
@@ -145,7 +145,7 @@ def mention_to_row(owner: Owner, mention: Mention, order: TrustOrder, now: datet
 
 
 def stated_item_to_row(owner: Owner, item: ContextItemIn, kind: StatedKind, now: datetime) -> Row:
-    """Return a context item of a caller to be stored; `item_key` is equal for items of the same type and key."""
+    """Return a caller's context item as a row; `item_key` is equal for items of the same type and key."""
     value = to_json(item.value)
     return {
         "session_id": item.session_id or "",
@@ -168,7 +168,7 @@ def stated_item_to_row(owner: Owner, item: ContextItemIn, kind: StatedKind, now:
 
 
 def preference_from_columns(columns: Sequence[Any]) -> LearnedPreference:
-    """Return a value of the fragment `learned_preferences` as a learned preference."""
+    """Return a learned preference from a value of the fragment `learned_preferences`."""
     stored = _with_times(columns, ("last_observed", "created_at", "updated_at"))
     same = ("id", "preference_key", "confidence_score", "frequency", "last_observed", "created_at", "updated_at")
     return LearnedPreference(
@@ -182,21 +182,21 @@ def preference_from_columns(columns: Sequence[Any]) -> LearnedPreference:
 
 
 def lessons_from_text(text: str | None) -> list[Lesson]:
-    """Return what feedback on a message has taught, of the text that is stored: one lesson a line.
+    """Return the lessons learned from feedback on a message, stored as text with one per line.
 
-    A line begins with the verdict or, as stored earlier, with the score.
+    A line begins with the verdict or, in older data, with the score.
     """
     lines = [line.partition(" ") for line in (text or "").splitlines()]
     return [Lesson(_VERDICTS[word], comment.strip()) for word, _, comment in lines if word in _VERDICTS]
 
 
 def lessons_to_text(lessons: Sequence[Lesson]) -> str:
-    """Return what feedback on a message has taught as the text to store, each lesson once."""
+    """Return the distinct lessons learned from feedback on a message, as the text to store."""
     return "\n".join(f"{verdict} {text}".rstrip() for verdict, text in list(dict.fromkeys(lessons))[-MAX_LESSONS:])
 
 
 def preference_to_row(preference: LearnedPreference) -> Row:
-    """Return a learned preference as a row to be stored."""
+    """Return a learned preference as a row."""
     same = ("id", "confidence_score", "frequency", "last_observed", "created_at", "updated_at", "source_kind")
     return {
         "preference_type": preference.preference_type.value,
@@ -212,7 +212,7 @@ def preference_to_row(preference: LearnedPreference) -> Row:
 
 
 def pattern_from_columns(columns: Sequence[Any]) -> BehaviorPattern:
-    """Return a value of the fragment `active_patterns` as a behaviour pattern."""
+    """Return a behaviour pattern from a value of the fragment `active_patterns`."""
     stored = _with_times(columns, ("first_detected", "last_detected"))
     same = (
         *("id", "pattern_description", "confidence_score", "occurrence_count"),
@@ -228,7 +228,7 @@ def pattern_from_columns(columns: Sequence[Any]) -> BehaviorPattern:
 
 
 def pattern_to_row(pattern: DetectedPattern) -> Row:
-    """Return a detected pattern as a row to be stored."""
+    """Return a detected pattern as a row."""
     return {
         "pattern_type": pattern.type.value,
         "pattern_key": pattern.key,
@@ -246,7 +246,7 @@ def pattern_to_row(pattern: DetectedPattern) -> Row:
 
 
 def _source_kind_from_node(stored: Mapping[str, Any]) -> StatedKind:
-    """Return the source that stated something: the user where none is stored, as exports may leave it out."""
+    """Return the stored source of a statement, by default the user, as exports may leave it out."""
     kind: StatedKind = stored.get("source_kind") or "user"
     return kind
 

@@ -1,4 +1,4 @@
-"""Times, amounts and things that a message mentions: as its sender names them, else read from the text. Pure.
+"""Times, amounts and things mentioned in a message: named by its sender, else read from the text. Pure.
 
 Times are read by `dateparser`, amounts by `price-parser`; both take milliseconds and run after the reply.
 """
@@ -19,26 +19,26 @@ from graphmem.text.time_expressions import find_time_expressions
 from graphmem.text.word_lists import LANGUAGES, load_words
 
 MAX_CHARACTERS_READ = 2_000
-"""Characters of a message that are read for times and amounts, from its beginning."""
+"""Number of characters at the beginning of a message that are read for times and amounts."""
 
 TIME_RELEVANCE = 0.9
-"""Relevance (0 to 1) of a time that a message mentions."""
+"""Relevance (0 to 1) of a time mentioned in a message."""
 
 AMOUNT_RELEVANCE = 0.8
-"""Relevance (0 to 1) of an amount that a message mentions."""
+"""Relevance (0 to 1) of an amount mentioned in a message."""
 
 ENTITY_RELEVANCE = 0.85
-"""Relevance (0 to 1) of a thing that a message mentions."""
+"""Relevance (0 to 1) of a thing mentioned in a message."""
 
 TIME_TTL = timedelta(minutes=60)
 AMOUNT_TTL = timedelta(minutes=30)
 ENTITY_TTL = timedelta(minutes=120)
 
 TIME_KINDS = ("time", "date", "period")
-"""Types of the entities by which a sender names times."""
+"""Entity types that senders use for times."""
 
 MAX_TTL = max(TIME_TTL, AMOUNT_TTL, ENTITY_TTL)
-"""Age from which a message mentions nothing of use any more."""
+"""Age at which a message's mentions have all expired."""
 
 _CURRENCY_SYMBOL = r"(?:[A-Z]{0,3}\$|[€£¥₹₽₩₺₴₦₱₪₫฿]|(?:USD|EUR|GBP|CHF|JPY|CAD|AUD|INR|CNY|SEK|NOK|DKK|PLN|BRL|MXN)\b)"
 _NUMBER = r"\d(?:[\d.,'’ \u00a0\u202f]*\d)?"
@@ -71,7 +71,7 @@ _AMOUNT_IN_WORDS = re.compile(
 )
 _SCALE_FACTORS = {"k": 1e3, "thousand": 1e3, "tsd": 1e3, "tausend": 1e3, "mil": 1e3, "mille": 1e3}
 GENERAL_CONTEXT = "general"
-"""Context of an amount that no word near it explains."""
+"""Context of an amount that no nearby word explains."""
 
 _CLAUSE_END = re.compile(r"(?<=[.!?;])\s+|\n+")
 _PERCENTAGE = re.compile(r"\d[\d.,]*[ ]?%")
@@ -80,10 +80,10 @@ _PERCENTAGE = re.compile(r"\d[\d.,]*[ ]?%")
 def extract_mentions(
     message: Message, now: datetime, profile: ProductRules, known_entities: Iterable[tuple[str, str]] = ()
 ) -> list[Mention]:
-    """Return what a user's message mentions and what has not expired at `now`; other messages mention nothing.
+    """Return the mentions in a user's message that have not expired at `now`; other messages have none.
 
-    The entities that the sender names come first; without any, `known_entities` are those found in the text as
-    `(type, name)`. A time or amount that the sender names as an entity is not read from the text again.
+    Entities named by the sender come first; without any, `known_entities` are those found in the text as `(type,
+    name)`. A time or amount that the sender names as an entity is not read from the text again.
     """
     if message.role is not MessageRole.USER:
         return []
@@ -99,9 +99,9 @@ def extract_mentions(
 
 
 def extract_named_things(message: Message, now: datetime) -> list[Mention]:
-    """Return the things that a message was found to name and that have not expired at `now`.
+    """Return the things named in a message, as found earlier, that have not expired at `now`.
 
-    Times and amounts are not among them, since they are read from the text.
+    Times and amounts are excluded, since they are read from the text.
     """
     kinds = message.entities.keys() - {*TIME_KINDS, "amount"}
     named = message.model_copy(update={"entities": {kind: message.entities[kind] for kind in sorted(kinds)}})
@@ -174,8 +174,8 @@ def _entity_mentions(message: Message, now: datetime, known_entities: Iterable[t
 def extract_amounts(text: str, profile: ProductRules, categories: Sequence[Any] = ()) -> list[AmountMention]:
     """Return the amounts of money in a text.
 
-    The context of an amount is the category that the sender names, else what the nearest words of its clause are about
-    by the profile, else `general`.
+    An amount's context is the category that the sender names, else the topic of the nearest words in its clause
+    according to the profile, else `general`.
     """
     category = str(categories[0]).casefold() if categories else None
     found: dict[tuple[float, str], AmountMention] = {}
@@ -192,7 +192,7 @@ def extract_amounts(text: str, profile: ProductRules, categories: Sequence[Any] 
 
 
 def _amounts_in(clause: str) -> Iterator[tuple[int, str, float, str]]:
-    """Yield the amounts of a clause: the place, the words, the number and the currency, which may be empty."""
+    """Yield a clause's amounts: the position, the words, the number, and the currency, which may be empty."""
     for match in _AMOUNT.finditer(clause):
         currency = match["first"] or match["last"]
         price = Price.fromstring(match["leading"] or match["trailing"], currency_hint=currency)
@@ -209,7 +209,7 @@ def _amounts_in(clause: str) -> Iterator[tuple[int, str, float, str]]:
 
 
 def _number_in_words(words: str) -> float:
-    """Return the number that words such as "two hundred and fifty" mean."""
+    """Return the number meant by words such as "two hundred and fifty"."""
     total = part = 0
     for word in re.split(r"[ -]", words.casefold()):
         value = _NUMBER_WORDS.get(word)
@@ -235,9 +235,9 @@ def parse_amount(value: object) -> float | None:
 
 
 def extract_times(text: str, local: datetime) -> list[TimeMention]:
-    """Return the times that a text mentions, relative to `local`, the time on the speaker's clock.
+    """Return the times mentioned in a text, relative to `local`, the time on the speaker's clock.
 
-    Their type is how exact they are: time, part_of_day, day, week, month, year, weekend, quarter or range.
+    Their type is their precision: time, part_of_day, day, week, month, year, weekend, quarter or range.
     """
     masked = text
     for amounts in (_AMOUNT, _AMOUNT_IN_WORDS, _PERCENTAGE):
@@ -260,7 +260,7 @@ def _scale_factor(word: str | None) -> float:
 
 
 def _amount_context(clause: str, position: int, profile: ProductRules) -> str:
-    """Return what an amount is about by the nearest word of its clause."""
+    """Return the topic of an amount from the nearest word of its clause."""
     distances = [
         (abs(match.start() - position), name)
         for name, pattern in profile.amount_context_patterns

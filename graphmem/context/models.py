@@ -1,4 +1,4 @@
-"""Context for a model's prompt: the request, the answer, and the learned state that both are made from."""
+"""Context for a model's prompt: the request, the response, and the learned state used for them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _PatternData(BaseModel):
 
 
 class QueryFrequencyData(_PatternData):
-    """How many messages a user sends on a day with any: the mean and the most frequent number."""
+    """Number of messages that a user sends on an active day: the mean and the most frequent number."""
 
     avg_daily: float
     typical_daily: int
@@ -57,7 +57,7 @@ class ConcernData(_PatternData):
 
 
 class GoalFocusData(_PatternData):
-    """A goal that a user keeps coming back to; `frequency` counts messages."""
+    """A goal that a user keeps returning to; `frequency` counts messages."""
 
     goal: str
     frequency: int
@@ -65,7 +65,7 @@ class GoalFocusData(_PatternData):
 
 
 class TimeOfDayData(_PatternData):
-    """The hours, `HH:MM` on the user's clock, that hold a share of the messages."""
+    """The hours, `HH:MM` on the user's clock, that contain a share of the messages."""
 
     start: str
     end: str
@@ -78,9 +78,9 @@ PatternData = QueryFrequencyData | ConcernData | GoalFocusData | TimeOfDayData
 
 @dataclass(frozen=True, slots=True)
 class UserTurn:
-    """One message of the user; `local` is its time on the user's clock, `plans` the memories of plans it led to.
+    """One message of the user; `local` is its time on the user's clock, `plans` are memories of plans from it.
 
-    `answered_badly` says that the user gave it or its reply a bad rating, which weakens the patterns behind it.
+    `answered_badly` means that the user rated it or its reply badly, which weakens the patterns based on it.
     """
 
     message_id: str
@@ -137,7 +137,7 @@ class PreferenceType(StrEnum):
 
 
 class PreferenceKey(NamedTuple):
-    """What identifies a preference of a user; a type with one value per user has its own name as `key`."""
+    """The identity of a user's preference; a type with one value per user has its own name as `key`."""
 
     type: PreferenceType
     key: str
@@ -173,7 +173,7 @@ class LearnedPreference(BaseModel):
 
     @property
     def type_and_key(self) -> PreferenceKey:
-        """The identity of this preference among those of the user."""
+        """The identity of this preference among the user's."""
         return PreferenceKey(self.preference_type, self.preference_key)
 
 
@@ -198,14 +198,14 @@ class FeedbackVerdict(StrEnum):
 
 
 MIN_POSITIVE_SCORE = 4
-"""Score from which feedback is positive."""
+"""Minimum score of positive feedback."""
 
 MAX_NEGATIVE_SCORE = 2
-"""Score up to which feedback is negative."""
+"""Maximum score of negative feedback."""
 
 
 def verdict_for_score(score: int) -> FeedbackVerdict:
-    """Return what a score says: positive from 4, negative up to 2."""
+    """Return the verdict for a score: positive from 4, negative up to 2."""
     if score >= MIN_POSITIVE_SCORE:
         return FeedbackVerdict.POSITIVE
     return FeedbackVerdict.NEGATIVE if score <= MAX_NEGATIVE_SCORE else FeedbackVerdict.NEUTRAL
@@ -229,7 +229,7 @@ class FeedbackResult(BaseModel):
 
 
 class Lesson(NamedTuple):
-    """Feedback that was learned from: its verdict and its comment, on one line."""
+    """A lesson from feedback: its verdict and its comment, on one line."""
 
     verdict: FeedbackVerdict
     text: str
@@ -237,9 +237,9 @@ class Lesson(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RatedInteraction:
-    """A rated message with its question and reply, and what was learned before.
+    """A rated message with its question and reply, and the lessons learned before.
 
-    `lessons` are what feedback on the message has taught, oldest first: a verdict teaches once, however often the
+    `lessons` are the lessons from feedback on the message, oldest first: each verdict teaches once, however often the
     rating changes.
     """
 
@@ -250,11 +250,11 @@ class RatedInteraction:
     preferences: Sequence[LearnedPreference]
     lessons: Sequence[Lesson]
     rating_source_kind: StatedKind = "user"
-    """Source of the present rating."""
+    """Source of the current rating."""
 
     @property
     def verdict(self) -> FeedbackVerdict | None:
-        """The verdict of the present rating; None without one that was learned from."""
+        """The verdict of the current rating; None if nothing was learned from a rating."""
         score = self.message.feedback_score
         return None if score is None or not self.lessons else verdict_for_score(score)
 
@@ -270,13 +270,13 @@ class RatedInteraction:
 
 
 MAX_QUESTION_LENGTH = 100_000
-"""Longest question, in characters; as long as the longest message."""
+"""Maximum length of a question, in characters; the same as for a message."""
 
 DEFAULT_TOKEN_BUDGET = 2000
 """Tokens of preamble and question together."""
 
 MAX_ITEM_SECONDS = 30 * 24 * 3600
-"""Longest time that a caller's context item lasts, in seconds."""
+"""Maximum lifetime of a caller's context item, in seconds."""
 
 
 class ContextRequest(RequestBody):
@@ -317,17 +317,17 @@ class ContextRequest(RequestBody):
 
     @property
     def question_text(self) -> str:
-        """The question, empty without one."""
+        """The question, or an empty string."""
         return self.question or ""
 
     @property
     def requested_domains(self) -> list[str]:
-        """The domains that the caller names, each once."""
+        """The distinct domains that the caller names."""
         return deduplicate([*filter(None, [self.domain]), *self.domains])
 
     @property
     def is_past(self) -> bool:
-        """Whether the context of an earlier time is wanted."""
+        """Whether the context of an earlier time is requested."""
         return self.valid_as_of is not None or self.known_as_of is not None
 
     @model_validator(mode="after")
@@ -390,7 +390,7 @@ class ContextItem(BaseModel):
 
 
 class TimeMention(BaseModel):
-    """A time in a message: how exact it is, its words, and the moment, with the offset of the speaker.
+    """A time in a message: its precision, its words, and the moment, with the speaker's offset.
 
     A weekend, a quarter and a range of dates end before `until`.
     """
@@ -404,7 +404,7 @@ class TimeMention(BaseModel):
 
 
 class AmountMention(BaseModel):
-    """An amount of money in a message, its words, and what it is about."""
+    """An amount of money in a message, its words, and its topic."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -416,7 +416,7 @@ class AmountMention(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """Something a message mentions, to be stored as a context item until it expires."""
+    """Something mentioned in a message, to store as a context item until it expires."""
 
     message_id: str
     session_id: str
@@ -576,7 +576,7 @@ class SessionStatistics:
 
 @dataclass(frozen=True, slots=True)
 class PastSession:
-    """An earlier session of the user, as hints use it."""
+    """An earlier session of the user, for hints."""
 
     session_id: str
     title: str | None
@@ -590,7 +590,8 @@ class PastSession:
 class ContextSnapshot:
     """The part of a context that does not depend on the question, as of a write version of the user.
 
-    `profile` holds every memory that is valid at some moment until `valid_until`, `contested` what contests memories.
+    `profile` holds every memory that is valid at some moment until `valid_until`, `contested` the memories contesting
+    others.
     """
 
     version: str
@@ -609,9 +610,9 @@ class ContextSnapshot:
     speaker: str | None = None
 
     def trusted_as_much_as(self, kind: StatedKind | None, order: TrustOrder) -> ContextSnapshot:
-        """Return the snapshot without what sources say that are trusted less than a kind; None: all of it.
+        """Return the snapshot without content from sources trusted less than `kind`; None keeps everything.
 
-        Summaries and topics of sessions are left out: they tell what several messages say.
+        Summaries and topics of sessions are left out, since they combine several memories.
         """
         if kind is None:
             return self
@@ -629,7 +630,7 @@ class ContextSnapshot:
         )
 
     def tagged(self, tags: TagFilter | None) -> ContextSnapshot:
-        """Return the snapshot without the memories that a filter on tags leaves out."""
+        """Return the snapshot without the memories that a tag filter excludes."""
         if tags is None:
             return self
         return replace(
@@ -639,7 +640,7 @@ class ContextSnapshot:
         )
 
     def as_of(self, now: datetime) -> ContextSnapshot:
-        """Return the snapshot without the memories that are not valid and the items that have expired at `now`."""
+        """Return the snapshot without the memories not valid and the items expired at `now`."""
         return replace(
             self,
             profile=[memory for memory in self.profile if _is_valid(memory, now)],
@@ -666,15 +667,15 @@ def _is_valid(memory: Memory, now: datetime) -> bool:
 
 
 MAX_USES = 1_000
-"""Contexts of a user that are remembered; the latest ones."""
+"""Maximum contexts remembered per user; the latest ones."""
 
 MAX_MEMORIES_OF_USE = 200
-"""Memories of one context that are remembered; the first ones."""
+"""Maximum memories remembered per context; the first ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """The memories of one context, until it expires, and the ids of the spaces that some of them are of."""
+    """The memories of one context, until it expires, and the ids of the spaces that some of them belong to."""
 
     context_id: str
     session_id: str | None
@@ -693,7 +694,7 @@ class RatedContext:
 
 
 AnswerScore = Annotated[int, Field(ge=1, le=5, strict=True)]
-"""How good the answer of a context was, 1 to 5."""
+"""Rating of a context's answer, from 1 to 5."""
 
 
 class ContextFeedbackIn(RequestBody):

@@ -27,37 +27,37 @@ QUERY_WINDOW_DAYS = 30
 """Days over which the query frequency is counted; a pattern active on all of them has confidence 1."""
 
 MIN_ACTIVE_DAYS = 7
-"""Days with a message from which there is a query frequency."""
+"""Minimum days with a message for a query frequency."""
 
 MAX_COMMON_INTENTS = 5
-"""Intents listed with the query frequency, the most frequent ones."""
+"""Maximum intents listed with the query frequency, the most frequent ones."""
 
 GOAL_WINDOW_DAYS = 60
 """Days over which mentions of a goal are counted."""
 
 MIN_GOAL_MESSAGES = 3
-"""Messages about a goal from which it is a pattern."""
+"""Minimum messages about a goal for a pattern."""
 
 FULL_CONFIDENCE_GOAL_MESSAGES = 10
-"""Messages about a goal from which the pattern has confidence 1."""
+"""Number of messages about a goal at which the pattern has confidence 1."""
 
 TIME_OF_DAY_WINDOW_DAYS = 30
 """Days over which times of day are counted."""
 
 MIN_TIME_OF_DAY_MESSAGES = 10
-"""Messages from which there can be a time of day."""
+"""Minimum messages for a time of day."""
 
 TIME_OF_DAY_SPAN_MINUTES = 240
 """Length of a time of day in minutes."""
 
 MIN_TIME_OF_DAY_SHARE = 0.5
-"""Share of the messages that a time of day holds at least."""
+"""Minimum share of the messages within a time of day."""
 
 MINUTES_PER_DAY = 24 * 60
 
 
 def max_window_days(profile: ProductRules) -> int:
-    """Return how many days back the patterns of a profile are counted."""
+    """Return the number of days over which the patterns of a profile are counted."""
     concern_days = [rule.window_days for rule in profile.concerns]
     return max(QUERY_WINDOW_DAYS, GOAL_WINDOW_DAYS, TIME_OF_DAY_WINDOW_DAYS, *concern_days)
 
@@ -67,7 +67,7 @@ def find_patterns_by_source(
 ) -> list[DetectedPattern]:
     """Return the patterns in a user's messages, with the least trusted source that each one needs.
 
-    A pattern that the messages of more trusted sources show alone is counted over those: others do not change it.
+    A pattern found in the messages of more trusted sources alone is counted only over those; others do not change it.
     """
     found: dict[tuple[PatternType, str], DetectedPattern] = {}
     kinds = deduplicate(turn.source_kind for turn in turns)
@@ -83,7 +83,7 @@ def find_patterns_by_source(
 def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductRules) -> list[DetectedPattern]:
     """Return every pattern in a user's messages, family by family, the most frequent of a family first.
 
-    Messages that were answered badly do not count, and their share lowers the confidence of a pattern.
+    Badly answered messages do not count, and their share lowers a pattern's confidence.
     """
     return [
         *find_query_frequency(_turns_since(turns, now, QUERY_WINDOW_DAYS)),
@@ -98,7 +98,7 @@ def find_patterns(turns: Sequence[UserTurn], now: datetime, profile: ProductRule
 
 
 def find_query_frequency(turns: Sequence[UserTurn]) -> list[DetectedPattern]:
-    """Return how many messages a user sends a day, from 7 active days on; confidence `min(active days / 30, 1)`."""
+    """Return the messages a user sends per day, from 7 active days on; confidence `min(active days / 30, 1)`."""
     messages_by_day = Counter(turn.local.date() for turn in answered_well(turns))
     active_days = len(messages_by_day)
     if active_days < MIN_ACTIVE_DAYS:
@@ -197,12 +197,12 @@ def _concern_pattern(key: str, category: str, turns: Sequence[UserTurn], rule: C
 
 
 def answered_well(turns: Sequence[UserTurn]) -> list[UserTurn]:
-    """Return the messages whose answers got no bad rating."""
+    """Return the messages whose answers were not rated badly."""
     return [turn for turn in turns if not turn.answered_badly]
 
 
 def _weakened(confidence: float, turns: Sequence[UserTurn]) -> float:
-    """Return a confidence lowered by the share of the messages that were answered badly."""
+    """Return a confidence lowered by the share of badly answered messages."""
     return round(confidence * len(answered_well(turns)) / len(turns), 9)
 
 
@@ -218,7 +218,7 @@ def _entity_values(turn: UserTurn, kind: str) -> list[Any]:
 def _group_by_name(
     turns: Iterable[UserTurn], names_of: Callable[[UserTurn], Sequence[Any]]
 ) -> dict[str, tuple[str, list[UserTurn]]]:
-    """Return the messages that name something, by normalised name, with the name as it was written first."""
+    """Return the messages by the normalised names they contain, with each name as first written."""
     groups: dict[str, tuple[str, list[UserTurn]]] = defaultdict(lambda: ("", []))
     for turn in turns:
         for key, name in {normalise(str(name)): str(name) for name in names_of(turn)}.items():

@@ -14,28 +14,28 @@ MEMORIES_HEADING = "## Information about this user from past conversations:"
 """Heading of the memories, which follow as `- ` bullets."""
 
 PROFILES_SHARE = 0.25
-"""Share of the capacity up to which profiles of entities that the question names are added, before everything else."""
+"""Share of the capacity for profiles of entities named by the question, added before everything else."""
 
 STYLE_SHARE = 0.2
-"""Share of the capacity up to which style instructions are added first, after the most important of the profile."""
+"""Share of the capacity for style instructions, added after the most important memory of the profile."""
 
 ANSWER_SHARE = 0.6
-"""Share of the capacity up to which answers to the question are added; what other sections leave goes to them."""
+"""Share of the capacity for answers to the question, which also get space left by other sections."""
 
 PROFILE_SHARE = 0.5
 """Share of the capacity up to which the profile is added, after answers."""
 
 MIN_PROFILE_SHARE = 0.05
-"""Share of the capacity that memories of the profile may have however much answers fill."""
+"""Share of the capacity reserved for memories of the profile, however much answers fill."""
 
 MEMORY_SHARE = 0.75
 """Share of the capacity up to which further answers and relevant memories are added, after the profile."""
 
 DATA_NOTE_SHARE = 0.05
-"""Share of the capacity that the note that memories are data may have at most; a smaller context goes without it."""
+"""Maximum share of the capacity for the note that memories are data; a smaller context omits it."""
 
 CITATION_SHARE = 0.03
-"""Share of the capacity that the instruction on citing may have at most; a smaller context goes without it."""
+"""Maximum share of the capacity for the instruction on citing; a smaller context omits it."""
 
 PAST_SESSIONS_SHARE = 0.9
 """Share of the capacity up to which earlier sessions are added, after relevant memories."""
@@ -43,11 +43,11 @@ PAST_SESSIONS_SHARE = 0.9
 SUMMARY_USAGE_LIMIT = 0.8
 """Share of the budget below which a digest of the omitted messages is added.
 
-Where not all messages fit, those before the newest are added up to this share only.
+If not all messages fit, those before the newest are only added up to this share.
 """
 
 MIN_TRUNCATED_TOKENS = 16
-"""Tokens that a truncated text must keep; a shorter one is omitted."""
+"""Minimum tokens of a truncated text; a shorter one is omitted."""
 
 
 class PreambleSection(Enum):
@@ -65,8 +65,8 @@ class PreambleSection(Enum):
 class PreambleLine:
     """One line of the preamble; `key` identifies what it was made from.
 
-    Lines with an `origin`, the title of a space, are shown together below it. `further` are the keys of what else a
-    line was made from.
+    Lines with an `origin`, the title of a space, are shown together below it. `further` are the keys of other elements
+    that the line was made from.
     """
 
     key: str
@@ -76,12 +76,12 @@ class PreambleLine:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The origin of the line."""
+        """All keys of the line's elements."""
         return (self.key, *self.further)
 
 
 ANSWER_SECTIONS = (PreambleSection.MEMORIES, PreambleSection.QUOTES)
-"""The sections that answers are in."""
+"""The sections that contain answers."""
 
 PlacedLine = tuple[float, PreambleLine]
 """A line and its place within its section."""
@@ -98,7 +98,7 @@ class AnswerLine:
 
 @dataclass(frozen=True, slots=True)
 class ProfileLine:
-    """The profile of an entity, and the keys of the memories whose content it tells."""
+    """The profile of an entity, and the keys of the memories whose content it covers."""
 
     line: PreambleLine
     told: Set[str]
@@ -108,10 +108,10 @@ class ProfileLine:
 class PreambleContent:
     """The candidate lines: profiles of named entities, answers best first, profile by importance, relevant memories.
 
-    A memory may be in several lists; `top` limits those of `relevant` and `unsure` that the others have not
-    contributed. `unsure` are of domains that the question may belong to, the nearest first. Messages are oldest first.
-    `data_note` says that what is remembered is no instruction, `citation` asks to mention it.
-    `summarize_omitted` returns a digest of the messages that are not among so many of the newest, empty for none.
+    A memory may be in several lists; `top` limits the number from `relevant` and `unsure` beyond the other lists.
+    `unsure` are from domains that the question may belong to, the nearest first. Messages are oldest first. `data_note`
+    says that memories are no instructions, `citation` asks to mention them. `summarize_omitted` returns a digest of the
+    messages that are not among the given number of newest ones, or an empty string.
     """
 
     profiles: Sequence[ProfileLine] = ()
@@ -130,11 +130,11 @@ class PreambleContent:
 
 @dataclass(frozen=True, slots=True)
 class PackedPreamble:
-    """The preamble, and what it has of memories and of messages in order; `token_count` counts preamble and question.
+    """The preamble, with its memories and messages in order; `token_count` counts preamble and question.
 
-    `profile_keys` are those of profiles of entities.
+    `profile_keys` are the keys of entity profiles.
 
-    `quotes` are of messages that answer the question, `messages` those of the session.
+    `quotes` are messages that answer the question, `messages` those of the session.
     """
 
     preamble: str
@@ -154,12 +154,12 @@ class _PreamblePacker:
     used: int = 0
     chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
     begun: set[tuple[PreambleSection, str]] = field(default_factory=set)
-    """The sections that have a line, and the origins of lines in them; the section itself has the origin ""."""
+    """The sections that have a line, and the origins of their lines; the section itself has the origin ""."""
     counted: dict[str, int] = field(default_factory=dict)
-    """The tokens of texts that were counted: a line is tried for several shares."""
+    """Token counts of texts already counted: a line is tried for several shares."""
 
     def add(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
-        """Add a line when it fits into `share` of the capacity; `place` orders it within its section."""
+        """Add a line if it fits into `share` of the capacity; `place` orders it within its section."""
         cost = self.cost(section, line)
         if self.used + cost > self.capacity * share:
             return False
@@ -169,7 +169,7 @@ class _PreamblePacker:
         return True
 
     def add_truncated(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
-        """Add a line, truncated where only a part of it fits."""
+        """Add a line, truncated if only a part of it fits."""
         if self.add(section, place, line, share):
             return True
         left = int(self.capacity * share) - self.used - self.cost(section, replace(line, text="")) - 1
@@ -190,7 +190,7 @@ class _PreamblePacker:
         return sorted((line for _, line in places), key=lambda line: origins[line.origin])
 
     def cost(self, section: PreambleSection, line: PreambleLine) -> int:
-        """Return the tokens that a line adds, with the heading where it is the first of its section or its origin."""
+        """Return the tokens that a line adds, with the heading if it is the first of its section or origin."""
         cost = self.count(line.text) + 1
         if (section, "") not in self.begun:
             cost += self.count(section.value) + 2
@@ -199,13 +199,13 @@ class _PreamblePacker:
         return cost
 
     def count(self, text: str) -> int:
-        """Return the tokens of a text, which is counted once."""
+        """Return the tokens of a text, counting each text only once."""
         if text not in self.counted:
             self.counted[text] = count_tokens(text)
         return self.counted[text]
 
     def fits_whole(self, section: PreambleSection, lines: Sequence[PreambleLine]) -> bool:
-        """Return whether a new section of these lines fits; lines are counted until it does not, from the last back."""
+        """Return whether a new section of these lines fits; counting from the last line back stops once it does not."""
         left = self.capacity - self.used - self.count(section.value) - 2
         for line in reversed(lines):
             left -= self.count(line.text) + 1
@@ -219,7 +219,7 @@ def _origin_heading(origin: str) -> str:
 
 
 def _render_lines(lines: Iterable[PreambleLine]) -> Iterator[str]:
-    """Yield the texts of lines, those of an origin below its heading."""
+    """Yield the texts of lines, with those of an origin below its heading."""
     for origin, group in groupby(lines, key=lambda line: line.origin):
         if origin:
             yield _origin_heading(origin)
@@ -227,7 +227,7 @@ def _render_lines(lines: Iterable[PreambleLine]) -> Iterator[str]:
 
 
 def ensure_question_fits(question: str, budget: int) -> int:
-    """Return the tokens of a question; raise InvalidInput when they exceed the budget."""
+    """Return the tokens of a question; raise InvalidInput if they exceed the budget."""
     asked = count_tokens(question)
     if asked > budget:
         raise InvalidInput(
@@ -243,8 +243,8 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     Lines are added in this order: profiles of named entities, the most important memory of the profile, style
     instructions, answers, the profile, relevant memories, the notes on how to use them, earlier sessions, the newest
     messages up to the first that does not fit, a digest of the omitted messages (below 80 % use), the remaining answers
-    and memories, those of domains that the question may belong to. Where not all memories fit, those that the profiles
-    tell are left out. Raises InvalidInput when the question alone exceeds the budget.
+    and memories, and those of domains that the question may belong to. If not all memories fit, those covered by the
+    profiles are left out. Raises InvalidInput if the question alone exceeds the budget.
     """
     asked = ensure_question_fits(question, budget)
     packer = _PreamblePacker(budget - asked)
@@ -296,12 +296,12 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
 
 
 def _before_all(profiles: Sequence[ProfileLine]) -> list[PlacedLine]:
-    """Return the lines of profiles with places before those of all memories."""
+    """Return the lines of profiles, placed before all memories."""
     return [(place - len(profiles), profile.line) for place, profile in enumerate(profiles)]
 
 
 def _told_by(packer: _PreamblePacker, content: PreambleContent, heads: Mapping[str, ProfileLine]) -> frozenset[str]:
-    """Return the keys of the memories that the profiles added tell, where not all memories fit beside these."""
+    """Return the keys of the memories covered by the added profiles, if not all memories fit next to them."""
     added = [heads[line.key] for line in packer.lines_in(PreambleSection.MEMORIES)]
     if not added:
         return frozenset()
@@ -331,7 +331,7 @@ def _add_lines(
     share: float = 1.0,
     limit: int | None = None,
 ) -> int:
-    """Add up to `limit` lines that fit and are not in the section yet; return how many were added."""
+    """Add up to `limit` lines that fit and are not in the section yet; return the number added."""
     present = {key for line in packer.lines_in(section) for key in line.keys}
     added = 0
     for place, line in lines:
@@ -344,9 +344,9 @@ def _add_lines(
 
 
 def _add_answers(packer: _PreamblePacker, answers: Sequence[AnswerLine], share: float = 1.0) -> None:
-    """Add the answers that are not added yet, up to the first that does not fit into a share of the capacity.
+    """Add the answers not added yet, up to the first that does not fit into a share of the capacity.
 
-    Into the whole capacity, those after it are added if they fit.
+    With the whole capacity, later answers are added if they fit.
     """
     present = {key for section in ANSWER_SECTIONS for line in packer.lines_in(section) for key in line.keys}
     for answer in answers:
@@ -357,7 +357,7 @@ def _add_answers(packer: _PreamblePacker, answers: Sequence[AnswerLine], share: 
 
 
 def _add_part_of_best(packer: _PreamblePacker, answers: Sequence[AnswerLine], memories: Sequence[PlacedLine]) -> None:
-    """Add the beginning of the best line, where none fits whole."""
+    """Add the beginning of the best line if no line fits whole."""
     lines = [(answer.section, answer.line) for answer in answers]
     lines += [(PreambleSection.MEMORIES, line) for _, line in memories]
     for section, line in lines[:1]:
@@ -365,7 +365,7 @@ def _add_part_of_best(packer: _PreamblePacker, answers: Sequence[AnswerLine], me
 
 
 def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:
-    """Return up to which share of the capacity the profile may be added, given the keys of its lines."""
+    """Return the share of the capacity up to which the profile may be added, given the keys of its lines."""
     if not packer.capacity:
         return PROFILE_SHARE
     present = sum(packer.count(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
@@ -380,10 +380,10 @@ def _add_note(packer: _PreamblePacker, note: PreambleLine | None, place: int, sh
 
 
 def _add_messages(packer: _PreamblePacker, messages: Sequence[PreambleLine], token_limit: float) -> int:
-    """Add messages from the newest back to the first that does not fit; return how many were added.
+    """Add messages from the newest back to the first that does not fit; return the number added.
 
-    Where not all fit, messages before the newest are added up to `token_limit` tokens only, which leaves the rest to
-    the digest. A newest message that is too long is truncated.
+    If not all fit, messages before the newest are only added up to `token_limit` tokens, leaving the rest to the
+    digest. A newest message that is too long is truncated.
     """
     fit = packer.fits_whole(PreambleSection.MESSAGES, messages)
     share = 1.0 if fit else token_limit / max(1, packer.capacity)

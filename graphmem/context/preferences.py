@@ -1,4 +1,4 @@
-"""How a user likes to be answered: read from feedback and from what they ask for. Pure."""
+"""How to answer a user: preferences read from feedback and from the user's wishes. Pure."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from graphmem.ingestion.answers import Polarity, Wish, WishAbout
 from graphmem.tenants.trust import DEFAULT_ORDER, Effect, StatedKind, TrustOrder
 
 OLD_WEIGHT = 0.7
-"""Share of the old confidence when something is observed again."""
+"""Weight of the old confidence when something is observed again."""
 
 NEW_WEIGHT = 0.3
-"""Share of the new confidence when something is observed again."""
+"""Weight of the new confidence when something is observed again."""
 
 CUE_CONFIDENCE = 0.7
 """Confidence of a preference shown by the wording of a well-rated question."""
@@ -38,28 +38,28 @@ STATED_CONFIDENCE = 0.9
 """Confidence of a preference that the user stated."""
 
 MIN_USED_CONFIDENCE = 0.5
-"""Confidence from which a preference is used."""
+"""Minimum confidence for a preference to be used."""
 
 MAX_SOURCES = 50
-"""Message ids stored with a preference at most; the latest are kept."""
+"""Maximum message ids stored with a preference; the latest are kept."""
 
 STALE_DAYS = 90
-"""Days without an observation after which a preference too doubtful to be used is pruned."""
+"""Days without an observation after which a preference with too little confidence to be used is pruned."""
 
 MAX_TOPICS = 50
-"""Topics of a user that pruning keeps at most."""
+"""Maximum topics of a user that pruning keeps."""
 
 WITHDRAWN_CONFIDENCE = 0.3
-"""Confidence at most of a preference whose opposite the user stated; below what is used."""
+"""Maximum confidence of a preference whose opposite the user stated; below the minimum for use."""
 
 MAX_LANGUAGE_CHARACTERS = 40
-"""Characters of the name of a language at most."""
+"""Maximum characters of a language's name."""
 
 LANGUAGE_KEY = "language"
-"""Key of the preferred language, which is stored beside the style of communication."""
+"""Key of the preferred language, which is stored next to the communication style."""
 
 AVOID = "avoid"
-"""Field of a preference against something, which has a key of its own (`avoid_key`)."""
+"""Field of a preference against something, which has its own key (`avoid_key`)."""
 
 _STYLES = ("formal", "casual", "simple", "technical")
 _LEVELS = ("brief", "detailed")
@@ -68,7 +68,7 @@ _FORMATS = ("chart", "table", "list", "text")
 
 @dataclass(frozen=True, slots=True)
 class PreferenceSignal:
-    """One observation of a preference; without `key` it is about its whole type."""
+    """One observation of a preference; without `key`, it is about the whole type."""
 
     type: PreferenceType
     value: Mapping[str, str]
@@ -78,12 +78,12 @@ class PreferenceSignal:
 
     @property
     def type_and_key(self) -> PreferenceKey:
-        """The identity of the preference that was observed."""
+        """The identity of the observed preference."""
         return PreferenceKey(self.type, self.key or self.type.value)
 
     @property
     def contrary(self) -> PreferenceKey:
-        """The identity of the preference that says the opposite, if there is one."""
+        """The identity of the opposite preference, if there is one."""
         if (avoided := self.value.get(AVOID)) is None:
             return PreferenceKey(self.type, avoid_key(next(iter(self.value.values()))))
         return _wish_key(avoided)
@@ -96,7 +96,7 @@ class PreferenceSignal:
 
 
 def signals_of(kind: StatedKind, signals: Iterable[PreferenceSignal]) -> list[PreferenceSignal]:
-    """Return signals as those of a source."""
+    """Return signals as coming from a source."""
     return [replace(signal, source_kind=kind) for signal in signals]
 
 
@@ -111,7 +111,7 @@ def blend_confidence(old: float, new: float) -> float:
 
 
 def detect_communication_style(question: str, technical_cues: Sequence[str]) -> str | None:
-    """Return the style with most cues in a question, the first of equals; None without any cue."""
+    """Return the style with most cues in a question, the first in a tie; None without any cue."""
     return _best_matching_cue(question, {**cues.STYLE, "technical": cues.compile_literal_cues(technical_cues)})
 
 
@@ -120,7 +120,7 @@ def signals_from_interaction(
 ) -> list[PreferenceSignal]:
     """Return the preferences shown by a well-rated interaction: style, format, level of detail and topics.
 
-    What a question names that denies something may be what it does not want, so its format and level are not read.
+    A question with a negation may name things that are not wanted, so its format and level are not read.
     """
     text = question.content if question else ""
     requested = "" if cues.NEGATION.search(text) else text
@@ -139,22 +139,22 @@ def signals_from_interaction(
 
 
 def extract_stated_preferences(text: str, *, is_comment: bool = False) -> list[PreferenceSignal]:
-    """Return how a user asks to be answered and not to be answered; of two contrary wishes the later one counts.
+    """Return how a user asks to be answered and not to be answered; of two contrary wishes, the later counts.
 
-    Only what is said unmistakably counts. With `is_comment` the text comments on a reply.
+    Only unmistakable wishes count. With `is_comment`, the text comments on a reply.
     """
     return _to_signals(find_stated_wishes(text, is_comment=is_comment))
 
 
 def read_wished_preferences(wishes: Iterable[Wish]) -> list[PreferenceSignal]:
-    """Return how a user asks to be answered and not to be answered, as a model read it; unknown values are left out."""
+    """Return how a user asks to be answered or not to be, as a model read it; unknown values are left out."""
     return _to_signals(
         StatedWish(value, wish.polarity is Polarity.AGAINST) for wish in wishes if (value := _read_value(wish))
     )
 
 
 def _read_value(wish: Wish) -> str | None:
-    """Return the value of a wish as preferences have it; the name of a language has letters alone."""
+    """Return the value of a wish in the form used by preferences; the name of a language only has letters."""
     value = " ".join(wish.value.split())
     if wish.about is WishAbout.LANGUAGE:
         is_name = value.replace(" ", "").isalpha() and value.casefold() not in (*_STYLES, *_LEVELS, *_FORMATS)
@@ -180,7 +180,7 @@ def _to_signals(wishes: Iterable[StatedWish]) -> list[PreferenceSignal]:
 
 
 def _wish_kind(value: str) -> tuple[PreferenceType, str, str]:
-    """Return the type of a wish, its key and the field of its value; what is no manner or format is a language."""
+    """Return the type of a wish, its key and the field of its value; anything but a manner or format is a language."""
     if value in _STYLES:
         return PreferenceType.COMMUNICATION, PreferenceType.COMMUNICATION.value, "style"
     if value in _LEVELS:
@@ -205,8 +205,8 @@ def apply_signals(
 ) -> list[LearnedPreference]:
     """Return the preferences that signals create or change.
 
-    A preference observed again gets the new value, a blended confidence and one more in its frequency; one that says
-    the opposite is used no longer. A signal that would change what a more trusted source stated is ignored.
+    A repeated preference gets the new value, a blended confidence and a frequency one higher; its opposite is no longer
+    used. A signal that would change a more trusted source's statement is ignored.
     """
     known = {preference.type_and_key: preference for preference in current}
     changed: dict[PreferenceKey, LearnedPreference] = {}
@@ -224,7 +224,7 @@ def apply_signals(
 
 
 def _may_change(preferences: Iterable[LearnedPreference | None], by: StatedKind, order: TrustOrder) -> bool:
-    """Return whether a source may change preferences; those that are no longer used are no source's word."""
+    """Return whether a source may change preferences; preferences no longer in use belong to no source."""
     return all(
         order.permits(Effect.END, by, preference.source_kind)
         for preference in preferences
@@ -235,7 +235,7 @@ def _may_change(preferences: Iterable[LearnedPreference | None], by: StatedKind,
 def weaken_preferences(
     current: Sequence[LearnedPreference], keys: Collection[PreferenceKey], now: datetime
 ) -> list[LearnedPreference]:
-    """Return the preferences of some keys with their confidence blended with 0."""
+    """Return the preferences with these keys, their confidence blended with 0."""
     return [
         preference.model_copy(
             update={"confidence_score": blend_confidence(preference.confidence_score, 0.0), "updated_at": now}
@@ -246,7 +246,7 @@ def weaken_preferences(
 
 
 def select_stale_preferences(current: Sequence[LearnedPreference], now: datetime) -> list[LearnedPreference]:
-    """Return the preferences to prune: doubtful ones not observed for 90 days, and the rarest topics beyond 50."""
+    """Return the preferences to prune: unsure ones not observed for 90 days, and the rarest topics beyond 50."""
     doubtful = [
         preference
         for preference in current
@@ -263,7 +263,7 @@ def select_stale_preferences(current: Sequence[LearnedPreference], now: datetime
 
 
 def preference_instruction(preference: LearnedPreference) -> str | None:
-    """Return a learned preference as an instruction to the model; None for one that is too doubtful."""
+    """Return a learned preference as an instruction to the model, or None if its confidence is too low."""
     if preference.confidence_score < MIN_USED_CONFIDENCE:
         return None
     value = preference.preference_value
@@ -282,7 +282,7 @@ def preference_instruction(preference: LearnedPreference) -> str | None:
 
 
 def confident_value(preferences: Sequence[LearnedPreference], kind: PreferenceType, field: str) -> str | None:
-    """Return the value of one field (`style`, `language`, `level`, `format`) of a preference confident enough."""
+    """Return one field (`style`, `language`, `level`, `format`) of a preference with enough confidence."""
     for preference in preferences:
         if (
             preference.preference_type is kind
@@ -345,7 +345,7 @@ def _withdraw(preference: LearnedPreference, now: datetime) -> LearnedPreference
 def _observe_again(
     before: LearnedPreference, signal: PreferenceSignal, message_id: str, now: datetime
 ) -> LearnedPreference:
-    """Return a preference with one more observation; one that is not used any more starts again with its confidence."""
+    """Return a preference with one more observation; a preference no longer in use starts over with its confidence."""
     message_ids = [*before.learned_from.message_ids, message_id][-MAX_SOURCES:]
     is_withdrawn = before.confidence_score <= WITHDRAWN_CONFIDENCE
     return before.model_copy(
@@ -412,11 +412,11 @@ _DOUBTED_PREFERENCES = {
     "language": _LANGUAGE,
     "presentation": _FORMAT,
 }
-"""The learned preference that an issue weakens."""
+"""The learned preferences that an issue weakens."""
 
 
 def detect_issues(text: str) -> list[str]:
-    """Return what a complaint is about, `unspecified` when it does not say."""
+    """Return the issues in a complaint, or `unspecified` if it names none."""
     return [issue for issue, pattern in cues.ISSUES.items() if pattern.search(text)] or [UNSPECIFIED_ISSUE]
 
 
@@ -429,12 +429,12 @@ def evaluate_feedback(
     by: StatedKind = "user",
     order: TrustOrder = DEFAULT_ORDER,
 ) -> FeedbackResult:
-    """Return what feedback of a source on an interaction changes.
+    """Return the changes from a source's feedback on an interaction.
 
     Positive feedback reinforces the intent and the preferences that the interaction shows. Negative feedback weakens
-    the intent and the preferences that it complains about. Neutral feedback changes only the message's confidence. A
-    rating that is changed replaces the one before it in the confidence; what its verdict has taught, it does not teach
-    again, and a new comment adds what it states. Preferences that a more trusted source stated stay.
+    the intent and the preferences it complains about. Neutral feedback only changes the message's confidence. A changed
+    rating replaces the earlier one in the confidence; the lessons of its verdict are not repeated, and a new comment
+    adds its statements. Preferences stated by a more trusted source are unchanged.
     """
     verdict = verdict_for_score(score)
     result = FeedbackResult(

@@ -18,25 +18,25 @@ from graphmem.text.tokenising import split_words, stem_all, stem_prefix
 from graphmem.text.word_lists import WESTERN_LANGUAGES, WRITTEN_LANGUAGES, load_words
 
 CLEAR_MATCH_SCORE = 0.65
-"""Least cosine similarity, as (1 + cos) / 2, at which a memory means the same as the question."""
+"""Minimum cosine similarity, as (1 + cos) / 2, at which a memory means the same as the question."""
 
 TOPIC_SCORE = 0.59
-"""Least score at which a question may be about the domain of a memory; greetings and small talk stay below 0.58."""
+"""Minimum score for a question to be about a memory's domain; greetings and small talk stay below 0.58."""
 
 TOPIC_LEAD = 0.05
-"""How much higher it is at least than that of every other domain, and than that of unrelated texts, which is 0.5."""
+"""Minimum lead over the score of every other domain, and over the score of unrelated texts, which is 0.5."""
 
 SAME_TOPIC_SCORE = 0.6
-"""Least semantic score at which a memory is about the topic to which a question wants an alternative."""
+"""Minimum semantic score of a memory about the topic to which a question wants an alternative."""
 
 MIN_ROOT_LENGTH = 4
-"""Fewest letters with which a word and a domain must begin alike."""
+"""Minimum letters with which a word and a domain must both begin."""
 
 MAX_SUFFIX_LENGTH = 4
-"""Most letters by which one of them may be longer, as "cooking" is than "cook"."""
+"""Maximum letters by which one of them may be longer, as "cooking" is than "cook"."""
 
 MAX_ENDING_LENGTH = 3
-"""Most letters in which the forms of a word differ at its end, as "guido" and "guida" do."""
+"""Maximum letters by which forms of a word differ at the end, as "guido" and "guida" do."""
 
 _CLAUSE_END = re.compile(r"[,;:]\s")
 _TOKEN = re.compile(r"\w[\w.-]*")
@@ -44,17 +44,17 @@ _TOKEN = re.compile(r"\w[\w.-]*")
 _WORDS = load_words(*WESTERN_LANGUAGES)
 _STOP_WORDS = _WORDS.stop_words | _WORDS.topicless_words
 _FUNCTION_WORDS = load_words(*WRITTEN_LANGUAGES).function_words | frozenset.intersection(*cues.SLOT_WORDS.values())
-"""Words that say nothing about the relation of a statement, nor about who is in it besides the user."""
+"""Words that say nothing about a statement's relation, or about anybody in it besides the user."""
 
 
 @cache_by_text
 def content_words(text: str) -> frozenset[str]:
-    """Return the stems of the words that tell what a text is about."""
+    """Return the stems of a text's content words."""
     return frozenset(_find_content_words(text).values())
 
 
 def content_word_prefixes(text: str) -> list[str]:
-    """Return the letters with which the forms of each content word of a text begin, distinct and in order."""
+    """Return the initial letters shared by the forms of each content word, distinct and in order."""
     return list(dict.fromkeys(map(stem_prefix, _find_content_words(text))))
 
 
@@ -73,7 +73,7 @@ def match_domains(question: str, requested: Collection[str], hits: Iterable[Sear
     """Return the domains a question belongs to: the requested ones, else those it names and that of its clear topic.
 
     The clear topic is the domain of the nearest domain memory with a score of at least `CLEAR_MATCH_SCORE`, or of at
-    least `TOPIC_SCORE` if no memory of another domain is nearly as near.
+    least `TOPIC_SCORE` if no memory of another domain is nearly as close.
     """
     if requested:
         return set(requested)
@@ -110,19 +110,19 @@ def is_in_scope(memory: Memory, domains: set[str], session_id: str | None, *, re
 
 
 def is_of_domain(memory: Memory) -> bool:
-    """Return whether a memory belongs to questions of its domain only; one of all users may have a domain, too."""
+    """Return whether a memory belongs only to questions of its domain; a global memory may have a domain, too."""
     return memory.scope in (Scope.DOMAIN, Scope.GLOBAL) and memory.domain is not None
 
 
 CLEAR_DOMAIN_SIMILARITY = 0.25
-"""Cosine similarity to the name of a domain from which a question may clearly belong to it."""
+"""Minimum cosine similarity to a domain's name for a question to clearly belong to it."""
 
 CLEAR_DOMAIN_LEAD = 0.15
-"""How much more similar a question is to that name than to the name of a domain that it clearly does not belong to."""
+"""Minimum lead over the similarity to the name of a domain that the question clearly does not belong to."""
 
 
 def other_domains(similarities: Mapping[str, float], domains: Collection[str]) -> frozenset[str]:
-    """Return those of some domains that a question clearly does not belong to, because it belongs to another.
+    """Return the given domains that a question clearly does not belong to, because it belongs to another.
 
     `similarities` are the cosines of the question with the names of domains.
     """
@@ -133,7 +133,7 @@ def other_domains(similarities: Mapping[str, float], domains: Collection[str]) -
 
 
 MIN_STATED_WORDS = 3
-"""Content words from which a sentence states something whatever its form."""
+"""Number of content words at which a sentence states something whatever its form."""
 
 _SENTENCE = re.compile(r"[^.!?…。！？؟;\n]+[.!?…。！？؟;]*")
 _QUESTION_MARKS = ("?", "？", "؟", ";")
@@ -141,9 +141,9 @@ _EXCLAMATION_MARKS = ("!", "！")
 
 
 def states_something(text: str, *, by_user: bool = True) -> bool:
-    """Return whether a text says more than a question, a greeting or thanks, as far as its form shows.
+    """Return whether a text says more than a question, a greeting or thanks, judging by its form.
 
-    A sentence states something if it is no question and has enough content words or, in what a user says, is a sentence
+    A sentence states something if it is not a question and has enough content words or, in a user's text, is a sentence
     with function words that does not merely exclaim.
     """
     return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
@@ -166,14 +166,14 @@ def _states(sentence: str, by_user: bool) -> bool:
 
 
 def is_changeable(memory: Memory) -> bool:
-    """Return whether another value may replace that of a memory."""
+    """Return whether another value may replace a memory's."""
     return memory.type is MemoryType.PREFERENCE or memory.single_valued
 
 
 class JustSaid:
-    """What the user says in a question and in recent statements, as far as it shows that it contradicts memories.
+    """The user's words in a question and in recent statements, as evidence that memories are contradicted.
 
-    What it contradicts clearly is left out of a context, what it may contradict is marked.
+    Clearly contradicted memories are left out of a context; possibly contradicted ones are marked.
 
     `user_name` is the name of the subject of memories about the user, None if there is none yet.
     """
@@ -188,9 +188,9 @@ class JustSaid:
         self._clauses = [clause for text in texts for clause in _Clause.of_text(text)]
 
     def contradicts(self, memory: Memory, semantic_score: float) -> bool:
-        """Return whether the user has just contradicted a memory; the score is that of the memory for the question.
+        """Return whether the user has just contradicted a memory; `semantic_score` is the memory's for the question.
 
-        A statement abandons what the memory is about ("no longer X", "from X to Y", "Y instead of X"), or gives its
+        A statement abandons the memory's subject matter ("no longer X", "from X to Y", "Y instead of X"), or gives its
         slot another value. Or the question asks for an alternative ("Y this time"), and the memory is changeable, is
         about the same topic, and names something that the question does not.
         """
@@ -208,8 +208,8 @@ class JustSaid:
     def may_contradict(self, memory: Memory) -> bool:
         """Return whether the user may have just contradicted a memory that was saved without a slot.
 
-        A statement says the same as the memory with another name or number, or gives another value to the slot that
-        the text of the memory speaks of. As the memory has no slot, both may hold.
+        A statement says the same as the memory with another name or number, or gives another value to the slot
+        described by the memory's text. As the memory has no slot, both may hold.
         """
         if memory.single_valued or memory.subject.name != self._user_name:
             return False
@@ -231,7 +231,7 @@ class JustSaid:
 
 
 def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the slots of the user to which a text gives a value, by their predicates, with the words of the value."""
+    """Yield the user's slots that a text gives a value, by predicate, with the words of the value."""
     for sentence in _SENTENCE.findall(text):
         for predicate, patterns in cues.SLOTS.items():
             for match in filter(None, (pattern.match(sentence.strip()) for pattern in patterns)):
@@ -239,7 +239,7 @@ def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def _says_other_value(memory: Memory, predicate: str, value: frozenset[str]) -> bool:
-    """Return whether a text without a slot speaks of a slot of the user, by its words, and gives it another value."""
+    """Return whether a text without a slot describes a slot of the user, by its words, and gives it another value."""
     tokens = _TOKEN.findall(memory.content)
     known = _named_words(tokens)
     if not known or not known.isdisjoint(value):
@@ -252,12 +252,12 @@ def _says_other_value(memory: Memory, predicate: str, value: frozenset[str]) -> 
 
 
 def _named_words(tokens: Sequence[str]) -> frozenset[str]:
-    """Return the content words of the names and numbers in a sentence; its first word is none."""
+    """Return the content words of the names and numbers in a sentence, ignoring its first word."""
     return content_words(" ".join(token for token in tokens[1:] if token[0].isupper() or token[0].isdigit()))
 
 
 class _Clause(NamedTuple):
-    """What a clause of a statement says: its words in order, its content words, and of these the names and numbers."""
+    """The content of a statement's clause: its words in order, its content words, and its names and numbers."""
 
     tokens: Sequence[str]
     words: frozenset[str]
@@ -265,7 +265,7 @@ class _Clause(NamedTuple):
 
     @classmethod
     def of_text(cls, text: str) -> Iterator[_Clause]:
-        """Yield the clauses of a text that are no questions."""
+        """Yield the clauses of a text that are not questions."""
         for sentence in _SENTENCE.findall(text):
             if sentence.strip().endswith(_QUESTION_MARKS):
                 continue
@@ -277,9 +277,9 @@ class _Clause(NamedTuple):
     def gives_other_value(self, memory: Memory, *, is_about_user: bool) -> bool:
         """Return whether the clause fills the slot of a memory with another value, and says nothing else.
 
-        It shares words of the relation, names the subject unless that is the user, and all that is new in it is one
-        name or number, which stands after the same function word as the value of the memory: who works at a company
-        may work in a city.
+        It shares words of the relation, names the subject unless that is the user, and its only new content is one name
+        or number, which follows the same function word as the value of the memory: somebody who works at a company may
+        work in a city.
         """
         subject, content = content_words(memory.subject.name), _relation_words(memory.content)
         if memory.object:
@@ -303,7 +303,7 @@ def _relation_words(text: str) -> frozenset[str]:
 
 
 def _find_run(tokens: Sequence[str], words: frozenset[str]) -> tuple[str, bool]:
-    """Return the function word before the first token with one of some words, and whether the others follow at once."""
+    """Return the function word before the first token with one of the words, and whether the others follow at once."""
     places = [place for place, token in enumerate(tokens) if content_words(token) & words]
     if not places:
         return "", False
@@ -313,13 +313,13 @@ def _find_run(tokens: Sequence[str], words: frozenset[str]) -> tuple[str, bool]:
 
 
 def _find_content_words(text: str) -> dict[str, str]:
-    """Return the words that tell what a text is about, in order, with their stems."""
+    """Return the content words of a text, in order, with their stems."""
     words = [word for word in split_words(normalise(text)) if word not in _STOP_WORDS]
     return {word: stem for word, stem in zip(words, stem_all(words), strict=True) if stem not in _STOP_WORDS}
 
 
 def _same_word(first: str, second: str) -> bool:
-    """Return whether two words are forms of one ("guido", "guida"), as far as their beginnings show."""
+    """Return whether two words are forms of one ("guido", "guida"), judging by their beginnings."""
     first, second = fold_accents(first), fold_accents(second)
     root = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(first, second, strict=False)))
     is_root_shared = root >= MIN_ROOT_LENGTH and max(len(first), len(second)) - root <= MAX_ENDING_LENGTH
@@ -340,16 +340,16 @@ def _extract_abandoned(text: str) -> list[frozenset[str]]:
 
 
 CHARACTERS_PER_TOKEN = 4
-"""Characters by which the length of a part is estimated; an excerpt is counted exactly at the end."""
+"""Characters per token for estimating the length of a part; the excerpt is counted exactly at the end."""
 
 OMISSION = "…"
-"""Stands for what an excerpt leaves out."""
+"""Stands for omitted text in an excerpt."""
 
 _SENTENCE_END = re.compile(r"(?<=[.!?…。！？])\s+|\s*\n\s*")
 
 
 class ExcerptWords:
-    """The words of a question, by which the part of a text that answers it is found."""
+    """The words of a question, for finding the part of a text that answers it."""
 
     def __init__(self, question: str) -> None:
         prefixes = content_word_prefixes(question)
@@ -359,20 +359,20 @@ class ExcerptWords:
         self._found: dict[str, frozenset[int]] = {}
 
     def count_in(self, text: str) -> int:
-        """Return how many of the words a text has."""
+        """Return the number of the words found in a text."""
         return len(self.find_in(text))
 
     def find_in(self, text: str) -> frozenset[int]:
-        """Return the numbers of the words that a text has."""
+        """Return the indexes of the words found in a text."""
         if text not in self._found:
             self._found[text] = frozenset(number for _, number in self._find(text))
         return self._found[text]
 
     def excerpt(self, text: str, limit: int) -> str:
-        """Return the part of a text that has most of the words, on one line and in at most `limit` tokens.
+        """Return the part of a text with most of the words, on one line and in at most `limit` tokens.
 
-        It is consecutive sentences, of parts with equally many words the first. A part from further on follows the
-        first sentence of the text, which says what the text is about.
+        It consists of consecutive sentences, the first such part in a tie. A part from further on follows the first
+        sentence of the text, which gives its topic.
         """
         flat = " ".join(text.split())
         if len(flat) <= 2 * CHARACTERS_PER_TOKEN * limit and count_tokens(flat) <= limit:
@@ -387,7 +387,7 @@ class ExcerptWords:
         return _cut_out(text, start, end, limit)
 
     def _find_best_part(self, text: str, limit: int) -> tuple[int, int]:
-        """Return where the best part of a text starts and ends, of at most `limit` characters or one sentence."""
+        """Return the start and end of the best part of a text, of at most `limit` characters or one sentence."""
         starts = [0, *(match.end() for match in _SENTENCE_END.finditer(text) if match.end() < len(text)), len(text)]
         words: list[set[int]] = [set() for _ in starts]
         for position, number in self._find(text):
@@ -404,7 +404,7 @@ class ExcerptWords:
         return best
 
     def _find(self, text: str) -> Iterator[tuple[int, int]]:
-        """Yield the position and the number of each of the words found."""
+        """Yield the position and the index of each of the words found."""
         folded = text.casefold()
         for match in self._pattern.finditer(folded if len(folded) == len(text) else text.lower()):
             yield match.start(), match.lastindex or 0
@@ -418,7 +418,7 @@ def _opening(text: str, limit: int) -> str:
 
 
 def _cut_out(text: str, start: int, end: int, limit: int) -> str:
-    """Return a part of a text on one line, in at most `limit` tokens, with marks of what it leaves out."""
+    """Return a part of a text on one line, in at most `limit` tokens, with marks for omitted text."""
     part = " ".join(text[start:end].split())
     before, after = (OMISSION if start else ""), (OMISSION if end < len(text) else "")
     if count_tokens(f"{before}{part}{after}") > limit:

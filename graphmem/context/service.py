@@ -1,4 +1,4 @@
-"""Contexts for a model's prompt, and what they are made of."""
+"""Contexts for a model's prompt, and the learned data behind them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ MAX_ENHANCED_TOKENS = 1_000_000
 
 
 class ContextService:
-    """Builds contexts, enhances replies, and lists what was learned."""
+    """Builds contexts, enhances replies, and lists learned data."""
 
     def __init__(
         self,
@@ -66,9 +66,9 @@ class ContextService:
         self._builder = ContextBuilder(store, surroundings, self._snapshots, search, profiles, clock)
 
     async def build(self, reader: Reader, request: ContextRequest, *, reinforce: bool = True) -> ContextResponse:
-        """Return the context for a request; raise InvalidInput when the question alone exceeds the budget.
+        """Return the context for a request; raise InvalidInput if the question alone exceeds the budget.
 
-        `reinforce` counts a retrieval of each memory that the question recalled, and remembers which ones it held.
+        `reinforce` counts a retrieval of each memory that the question recalled, and remembers which memories it held.
         """
         built = await self.gather(reader, request)
         if reinforce:
@@ -76,16 +76,16 @@ class ContextService:
         return built.context
 
     async def gather(self, reader: Reader, request: ContextRequest) -> BuiltContext:
-        """Return the context for a request with what it was made from; it counts once it is recorded.
+        """Return the context for a request with its material; it only counts once it is recorded.
 
-        Raises InvalidInput when the question alone exceeds the budget.
+        Raises InvalidInput if the question alone exceeds the budget.
         """
         return await self._builder.build(reader, request)
 
     def record(self, reader: Reader, contexts: Sequence[BuiltContext], session_id: str | None) -> None:
-        """Count a retrieval of each memory that the contexts of one question recalled, and remember what they held.
+        """Count a retrieval of each memory recalled by the contexts of one question, and remember their memories.
 
-        They are remembered together, by the id of the first.
+        They are remembered together, under the id of the first.
         """
         recalled = {memory.id: memory for built in contexts for memory in built.recalled}
         self._reinforcement.record(reader, list(recalled.values()))
@@ -110,7 +110,7 @@ class ContextService:
         return enhance_reply(draft.reply, snapshot, self._profiles.for_tenant(owner.tenant), evidence)
 
     async def _find_past_session(self, owner: Owner, session_id: str, question: str | None) -> RelatedSession | None:
-        """Return the earlier session that a question refers to, if it refers to one."""
+        """Return the earlier session that a question refers to, if any."""
         if question is None or not refers_to_past_session(question):
             return None
         request = ContextRequest(question=question, session_id=session_id, token_budget=MAX_ENHANCED_TOKENS)
@@ -120,10 +120,10 @@ class ContextService:
     async def rate(
         self, reader: Reader, context_id: str, score: int, kind: StatedKind | None = None
     ) -> ContextFeedbackResult:
-        """Store the rating of the answer that a context led to, which credits the memories that it held.
+        """Store the rating of a context's answer, which credits the memories that the context held.
 
         `kind` is the source that rates, None for an admin. Raises NotFound for a context that is unknown or has
-        expired, Forbidden for one that a more trusted source has rated.
+        expired, and Forbidden if a more trusted source has rated it.
         """
         return await self._usage.rate(reader, context_id, score, kind)
 
@@ -132,14 +132,14 @@ class ContextService:
         return await self._usage.list_of_memory(reader, memory_id, limit)
 
     async def close(self) -> None:
-        """Write the contexts that are not written yet."""
+        """Write the contexts that have not been written yet."""
         await self._usage.buffer.close()
 
     async def add_item(self, owner: Owner, item: ContextItemIn, kind: StatedKind | None = None) -> ContextItem:
-        """Store a context item that a source states, None for an admin.
+        """Store a source's context item; None stands for an admin.
 
-        Raises InvalidInput for a secret, NotFound for a session that is not the user's, Forbidden for an item of a more
-        trusted source.
+        Raises InvalidInput for a secret, NotFound for a session that is not the user's, and Forbidden for an item from
+        a more trusted source.
         """
         classes = await read_text(
             text_length(item), lambda: self._policy.refused_classes(stored_values(item), owner.tenant)
@@ -149,9 +149,9 @@ class ContextService:
         return await self._store.save_item(owner, item, kind)
 
     async def delete_item(self, owner: Owner, item_id: str, kind: StatedKind | None = None) -> None:
-        """Delete a context item for a source, None for an admin.
+        """Delete a context item for a source; None stands for an admin.
 
-        Raises NotFound for one that is not the user's, Forbidden for that of a more trusted source.
+        Raises NotFound for an item that is not the user's, and Forbidden for one from a more trusted source.
         """
         await self._store.delete_item(owner, item_id, kind)
 
@@ -160,22 +160,22 @@ class ContextService:
         return await self._store.list_intents(owner)
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove everything cached of a user."""
+        """Remove everything cached for a user."""
         await self._usage.buffer.discard_user(owner)
         await self._snapshots.discard_user(owner)
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many cached entries there are of a user."""
+        """Return the number of cached entries of a user."""
         return await self._snapshots.count_user(owner) + await self._usage.buffer.count_user(owner)
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
-        """Return how the user likes to be answered, the most confident first."""
+        """Return the user's learned preferences for answers, the most confident first."""
         return await self._store.list_preferences(owner)
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
-        """Return the patterns that the user shows now, the most confident first."""
+        """Return the user's current patterns, the most confident first."""
         return await self._store.list_patterns(owner)
 
     async def list_items(self, owner: Owner, session_id: str | None = None) -> list[ContextItem]:
-        """Return the context items that have not expired, of one session or of all, the latest first."""
+        """Return the unexpired context items of one session or of all, the latest first."""
         return await self._store.list_active_items(owner, session_id)

@@ -1,7 +1,7 @@
-"""Wishes about answers that a text states, for or against something, such as "Never use a formal tone". Pure.
+"""Wishes about answers stated in a text, for or against something, such as "Never use a formal tone". Pure.
 
 A sentence states a wish only if the forms of one language, in `wishes/<language>.toml`, match all of it: other words
-may turn its meaning around or make it about somebody else.
+may reverse its meaning or make it about somebody else.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OTHERS_WORDS = re.compile(r"[\"“”„«»:>`]")
 
 
 class StatedWish(NamedTuple):
-    """What a user asks for, such as `formal`, `chart` or `Spanish`, or with `is_denied` does not want."""
+    """A user's wish, such as `formal`, `chart` or `Spanish`; with `is_denied`, the user does not want it."""
 
     value: str
     is_denied: bool
@@ -75,9 +75,9 @@ class _Grammar:
         )
 
     def read(self, sentence: str, *, is_question: bool, is_comment: bool) -> list[StatedWish]:
-        """Return the wishes of a sentence that is understood as a whole; none of another one.
+        """Return the wishes of a sentence, which must be understood as a whole; otherwise there are none.
 
-        A comment is about the reply, so its clauses that are not understood only matter if something is denied.
+        A comment is about the reply, so its clauses that are not understood only matter if something is negated.
         """
         if is_question and not self._polite.search(sentence):
             return []
@@ -98,7 +98,7 @@ class _Grammar:
         return wishes
 
     def _split(self, sentence: str) -> Iterator[tuple[bool, str]]:
-        """Yield the clauses of a sentence, each with whether a word such as "and" adds it to the one before."""
+        """Yield the clauses of a sentence, each with whether a word such as "and" joins it to the previous one."""
         start, is_added = 0, False
         for joint in self._joint.finditer(sentence):
             yield is_added, sentence[start : joint.start()].strip()
@@ -113,7 +113,7 @@ class _Grammar:
         return StatedWish(asked, is_denied=False) if asked else None
 
     def _compile(self, templates: Iterable[str]) -> list[tuple[re.Pattern[str], Mapping[str, str]]]:
-        """Return the patterns of templates with the value that each of their groups means."""
+        """Return the patterns of templates, with the value that each of their groups means."""
         return [self._compile_one(template) for template in templates]
 
     def _compile_one(self, template: str) -> tuple[re.Pattern[str], Mapping[str, str]]:
@@ -130,9 +130,9 @@ class _Grammar:
 
 
 def find_stated_wishes(text: str, *, is_comment: bool = False) -> list[StatedWish]:
-    """Return what a text asks for and does not want, in its order; what may quote somebody is not read.
+    """Return a text's wishes for and against something, in order; possible quotes of others are not read.
 
-    With `is_comment` the text comments on a reply, so that "too long" is about that.
+    With `is_comment`, the text comments on a reply, so that "too long" refers to the reply.
     """
     return [
         wish

@@ -57,7 +57,7 @@ from graphmem.tenants.users import lock_or_create_user, lock_user
 
 
 class ContextTransaction:
-    """Reads and writes what is learned from one user, under that user's lock."""
+    """Reads and writes learned data of one user, under that user's lock."""
 
     def __init__(self, transaction: Transaction, owner: Owner, now: datetime) -> None:
         self._transaction = transaction
@@ -66,7 +66,7 @@ class ContextTransaction:
         self._now = now
 
     async def find_order(self) -> TrustOrder:
-        """Return the order of trust of the tenant."""
+        """Return the tenant's order of trust."""
         return await find_trust_order(self._transaction, self._tenant)
 
     async def list_preferences(self) -> list[LearnedPreference]:
@@ -114,9 +114,9 @@ class ContextTransaction:
         lesson: Lesson,
         rating_source_kind: StatedKind,
     ) -> None:
-        """Write the feedback of a source on a message and everything that was learned from it.
+        """Write a source's feedback on a message and everything learned from it.
 
-        An intent counts the messages by their present rating.
+        An intent counts the messages by their current rating.
         """
         await self._transaction.run(
             "context.save_feedback",
@@ -157,19 +157,19 @@ class ContextTransaction:
 
 
 MAX_PROFILE_MEMORIES = 100
-"""Memories of scope profile in a snapshot at most; the most important are taken."""
+"""Maximum memories of scope profile in a snapshot; the most important are taken."""
 
 MAX_GLOBAL_MEMORIES = 20
-"""Memories of scope global, and of the profile of each space, in a snapshot at most; the most important are taken."""
+"""Maximum number of global memories, and of each space's profile memories, in a snapshot; most important first."""
 
 MAX_CONTESTED_MEMORIES = 100
-"""Contested memories of each group in a snapshot at most; the latest are taken."""
+"""Maximum contested memories of each group in a snapshot; the latest are taken."""
 
 MAX_PATTERN_MESSAGES = 5_000
-"""Messages that patterns are counted over at most; the newest are taken."""
+"""Maximum messages that patterns are counted over; the newest are taken."""
 
 NO_VERSION = "none"
-"""The version of a snapshot that no cache has; a text, for Neo4j plans a query anew when a parameter is null."""
+"""The version of a snapshot not in any cache; a text, since Neo4j replans a query if a parameter is null."""
 
 T = TypeVar("T")
 
@@ -191,9 +191,9 @@ class ContextStore:
         valid_until: datetime,
         cached_version: str = NO_VERSION,
     ) -> ContextSnapshot | None:
-        """Return the snapshot of a user and session in one query; None when `cached_version` is still its version.
+        """Return the snapshot of a user and session in one query; None if `cached_version` is still current.
 
-        `place` is the space that shares the session, None for one of the user's own.
+        `place` is the space that shares the session, None for the user's own.
         """
         now, scope = self._clock(), scope_of(reader)
         found = await self._graph.fetch_value(
@@ -216,7 +216,7 @@ class ContextStore:
         return snapshot_from_columns(found[0], now, valid_until) if found else None
 
     async def list_latest_sessions(self, reader: Reader, until: datetime, limit: int) -> list[tuple[str | None, str]]:
-        """Return the spaces, None for the user's own memory, and ids of the latest conversations, the latest first."""
+        """Return space (None for the user's own memory) and id of the latest conversations, the latest first."""
         rows = await self._graph.fetch(
             "context.list_latest_sessions", group_ids=scope_of(reader).group_ids, until=until, limit=limit
         )
@@ -232,7 +232,7 @@ class ContextStore:
         valid_as_of: datetime | None,
         known_as_of: datetime | None,
     ) -> ContextSnapshot:
-        """Return the snapshot as of two times: what held and was known then, and what had been said by then."""
+        """Return the snapshot as of two times: what was valid and known then, and what had been said by then."""
         now, scope = self._clock(), scope_of(reader)
         said_until, stored_until = valid_as_of or now, known_as_of or now
         moment = min(said_until, stored_until)
@@ -309,17 +309,17 @@ class ContextStore:
         return [intent_from_columns(columns) for columns in row["intents"]]
 
     async def fetch_source_times(self, reader: Reader, ids: Sequence[str]) -> dict[str, datetime]:
-        """Return when messages and memories were said, or memories first known, by id, without the unknown ones."""
+        """Return when messages were said, or memories said or first known, by id, leaving out unknown ones."""
         rows = await self._graph.fetch(
             "context.fetch_source_times", group_ids=scope_of(reader).group_ids, ids=list(dict.fromkeys(ids))
         )
         return {row["id"]: row["at"] for row in rows}
 
     async def save_item(self, owner: Owner, item: ContextItemIn, kind: StatedKind | None) -> ContextItem:
-        """Store a context item that a source states, instead of one of the same type, key and session.
+        """Store a source's context item, replacing one of the same type, key and session.
 
-        `kind` is None for an admin. Raises NotFound for a session that is not the user's, Forbidden for an item of a
-        more trusted source.
+        `kind` is None for an admin. Raises NotFound for a session that is not the user's, and Forbidden for an item
+        from a more trusted source.
         """
         now = self._clock()
 
@@ -342,9 +342,9 @@ class ContextStore:
         return await self._graph.write(work)
 
     async def delete_item(self, owner: Owner, item_id: str, kind: StatedKind | None) -> None:
-        """Delete a context item for a source, None for an admin.
+        """Delete a context item for a source; None stands for an admin.
 
-        Raises NotFound for one that is not the user's, Forbidden for that of a more trusted source.
+        Raises NotFound for an item that is not the user's, and Forbidden for one from a more trusted source.
         """
 
         async def work(transaction: Transaction) -> None:
@@ -358,24 +358,24 @@ class ContextStore:
         await self._graph.write(work)
 
     async def list_active_items(self, owner: Owner, session_id: str | None) -> list[ContextItem]:
-        """Return the context items that have not expired, the latest first."""
+        """Return the unexpired context items, the latest first."""
         (row,) = await self._graph.fetch(
             "context.list_active_items", group_id=owner.group_id, session_id=session_id, now=self._clock()
         )
         return [item_from_columns(columns) for columns in row["items"]]
 
     async def list_preferences(self, owner: Owner) -> list[LearnedPreference]:
-        """Return the learned preferences, the most confident first, without what was asked for once."""
+        """Return the learned preferences, the most confident first, without one-off requests."""
         (row,) = await self._graph.fetch("context.list_preferences", group_id=owner.group_id)
         return [preference_from_columns(columns) for columns in row["preferences"]]
 
     async def list_patterns(self, owner: Owner) -> list[BehaviorPattern]:
-        """Return the patterns that a user shows now, the most confident first."""
+        """Return a user's current patterns, the most confident first."""
         (row,) = await self._graph.fetch("context.list_patterns", group_id=owner.group_id)
         return [pattern_from_columns(columns) for columns in row["patterns"]]
 
     async def list_user_messages(self, owner: Owner, since: datetime, zone: str | None) -> list[UserTurn]:
-        """Return the messages of a user since a time; local times are in `zone`, else in each message's own offset."""
+        """Return a user's messages since a time; local times are in `zone`, else in each message's own offset."""
         rows = await self._graph.fetch(
             "context.list_user_messages",
             group_id=owner.group_id,
@@ -407,7 +407,7 @@ class ContextStore:
         return await self._graph.write(locked)
 
     async def upsert_items(self, owner: Owner, mentions: Sequence[Mention]) -> None:
-        """Store mentions as context items; one that a session has already expires later."""
+        """Store mentions as context items; an existing item of the session gets a later expiry."""
         if not mentions:
             return
         now = self._clock()
@@ -421,12 +421,12 @@ class ContextStore:
         await self._graph.write(work)
 
     async def delete_expired_items(self, owner: Owner) -> int:
-        """Delete expired context items; return how many."""
+        """Delete expired context items; return their number."""
         rows = await self._write_rows(owner, "context.delete_expired_items", now=self._clock())
         return int(rows[0]["deleted"])
 
     async def upsert_patterns(self, owner: Owner, patterns: Sequence[DetectedPattern]) -> None:
-        """Write the detected patterns, and deactivate the patterns that were not detected."""
+        """Write the detected patterns, and deactivate the other ones."""
         await self._write_rows(
             owner,
             "context.upsert_patterns",
@@ -435,7 +435,7 @@ class ContextStore:
         )
 
     async def delete_goal_patterns(self, owner: Owner, keys: Sequence[str]) -> None:
-        """Delete the goal patterns of some keys, active or not."""
+        """Delete the goal patterns with these keys, active or not."""
         await self._write_rows(owner, "context.delete_goal_patterns", keys=list(keys))
 
     async def _write_rows(self, owner: Owner, query: str, **parameters: object) -> list[Row]:
@@ -450,7 +450,7 @@ class ContextStore:
 
 
 def _past_session(snapshot: ContextSnapshot) -> Session | None:
-    """Return the session with nothing that later messages brought; None when it had no message yet."""
+    """Return the session without anything from later messages, or None if it had no message yet."""
     statistics = snapshot.statistics
     if snapshot.session is None or not statistics.stored:
         return None

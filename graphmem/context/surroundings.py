@@ -1,4 +1,4 @@
-"""The surroundings of a question's hits: messages that may be quoted, related sessions, and times of messages."""
+"""The surroundings of a question's hits: messages that may be quoted, related sessions, and message times."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ SESSION_TIME_FIELDS = ("first_at", "last_at", "created_at", "updated_at")
 """The times of a related session in the order in which the query returns them."""
 
 MIN_RELATIVE_SCORE = 0.5
-"""Share of the best related session's score that every other one reaches."""
+"""Minimum score of a related session, as a share of the best one's."""
 
 
 @dataclass(frozen=True, slots=True)
 class SessionSearch:
-    """Which sessions are related: by the weight of their id plus the share of words in their description.
+    """The criteria for related sessions: the weight of their id plus the share of words in their description.
 
-    One without a summary is described by its first user messages that `may_quote` permits.
+    A session without a summary is described by its first user messages that `may_quote` permits.
     """
 
     excluded_id: str | None
@@ -38,7 +38,7 @@ class SessionSearch:
 
 
 class SurroundingsStore:
-    """Reads what surrounds hits; every call names its user."""
+    """Reads the surroundings of hits; every call names its user."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
@@ -55,10 +55,10 @@ class SurroundingsStore:
         known_as_of: datetime | None,
         tags: TagFilter | None = None,
     ) -> Surroundings:
-        """Return which messages may be quoted, the related sessions, and when the messages of `dated_ids` were said.
+        """Return the messages that may be quoted, the related sessions, and when the messages of `dated_ids` were said.
 
-        A message is not quoted if it had a secret, or if a memory that was taken from it is deleted or superseded as of
-        the two times, or if `tags` leave out what it says. Sessions that changed after one of the times are left out.
+        A message is not quoted if it had a secret, if a memory taken from it is deleted or superseded as of the two
+        times, or if `tags` exclude it. Sessions that changed after one of the times are left out.
         """
         scope = scope_of(reader)
         filters = FactFilters(valid_at=valid_as_of or self._clock(), known_at=known_at_or_now(known_as_of))
@@ -89,7 +89,7 @@ class SurroundingsStore:
     async def _select_tagged(
         self, scope: ReadScope, messages: Iterable[MessageName], tags: TagFilter | None
     ) -> frozenset[MessageName]:
-        """Return the messages that pass a filter on tags; a message has those of the memories taken from it."""
+        """Return the messages that pass a tag filter; a message has the tags of the memories taken from it."""
         names = frozenset(messages)
         if tags is None or not names:
             return names

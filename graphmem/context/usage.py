@@ -31,14 +31,14 @@ from graphmem.tenants.users import WriteBuffer, lock_user
 
 
 class ContextUseStore:
-    """The contexts of all users, each until it expires, at most `MAX_USES` of a user."""
+    """The contexts of all users, each until it expires, at most `MAX_USES` per user."""
 
     def __init__(self, graph: Graph, clock: Clock) -> None:
         self._graph = graph
         self._clock = clock
 
     async def save(self, owner: Owner, uses: Mapping[str, ContextUse]) -> None:
-        """Store contexts; those of a user who was forgotten meanwhile are dropped."""
+        """Store contexts; those of a user who has been forgotten in the meantime are dropped."""
         rows = [
             {
                 "uuid": use.context_id,
@@ -66,10 +66,10 @@ class ContextUseStore:
     async def rate(
         self, owner: Owner, context_id: str, score: int, kind: StatedKind | None, *, credits_memories: bool
     ) -> RatedContext:
-        """Store the rating of a context, and return which of its memories it credits: those of the first that does.
+        """Store the rating of a context, and return the memories it credits: only the first crediting rating does.
 
-        Raises NotFound for a context that is unknown or has expired, Forbidden for one that a more trusted source has
-        rated.
+        Raises NotFound for a context that is unknown or has expired, and Forbidden if a more trusted source has rated
+        it.
         """
         context = {"group_id": owner.group_id, "context_id": context_id}
 
@@ -111,7 +111,7 @@ class ContextUseStore:
         ]
 
     async def delete_expired(self, owner: Owner) -> int:
-        """Delete the contexts of a user that have expired; return how many."""
+        """Delete a user's expired contexts; return their number."""
         rows = await self._graph.execute("context_uses.delete_expired", group_id=owner.group_id, now=self._clock())
         return int(rows[0]["deleted"])
 
@@ -121,12 +121,12 @@ class ContextUseStore:
 
 
 def _groups_of_spaces(owner: Owner, uses: Iterable[ContextUse]) -> list[str]:
-    """Return the ids of the groups of the spaces whose memories some contexts held."""
+    """Return the group ids of the spaces whose memories some contexts held."""
     return [Owner.of_space(owner.tenant, space).group_id for space in sorted({*chain(*(use.spaces for use in uses))})]
 
 
 class ContextUsage:
-    """Remembers contexts for a number of days; they are written a moment after they were built."""
+    """Remembers contexts for a number of days; they are written shortly after they were built."""
 
     def __init__(self, store: ContextUseStore, facts: FactStore, clock: Clock, days: int) -> None:
         self._store = store
@@ -153,11 +153,11 @@ class ContextUsage:
     async def rate(
         self, reader: Reader, context_id: str, score: int, kind: StatedKind | None = None
     ) -> ContextFeedbackResult:
-        """Store the rating of the answer that a context led to; memories of spaces count where the reader may write.
+        """Store the rating of a context's answer; memories of spaces only count if the reader may write there.
 
-        The first positive rating counts as one more retrieval of each memory that the context held. A negative one is
-        shown and changes no memory: a bad answer does not make a fact wrong. `kind` is the source that rates, None for
-        an admin. Raises NotFound for an unknown context, Forbidden for one that a more trusted source has rated.
+        The first positive rating counts as one more retrieval of each memory that the context held. A negative rating
+        is shown but changes no memory: a bad answer does not make a fact wrong. `kind` is the source that rates, None
+        for an admin. Raises NotFound for an unknown context, and Forbidden if a more trusted source has rated it.
         """
         await self.buffer.flush()
         scope, verdict = scope_of(reader), verdict_for_score(score)
@@ -177,5 +177,5 @@ class ContextUsage:
         return await self._store.list_of_memory(scope_of(reader).owner, memory_id, limit)
 
     async def prune(self, owner: Owner) -> dict[str, int]:
-        """Delete expired contexts; return how many."""
+        """Delete expired contexts; return their number."""
         return {"contexts": await self._store.delete_expired(owner)}

@@ -1,4 +1,4 @@
-"""The last step of a batch: one transaction that carries out its plan, exactly once."""
+"""The last step of a batch: one transaction that carries out the plan exactly once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class BatchWriter:
     async def apply(
         self, owner: Owner, batch: Batch, vectors: Mapping[str, Vector], actor: str
     ) -> list[ExtractionAction]:
-        """Carry out a batch's plan and return what was done; a batch that was applied before only returns it.
+        """Carry out a batch's plan and return the actions taken; for a batch applied earlier, only return them.
 
         `vectors` maps the texts to save and the names of new entities to their vectors.
         """
@@ -70,13 +70,13 @@ class BatchWriter:
         return await self._graph.write(work)
 
     def _session_tags(self, owner: Owner, batch: Batch) -> list[str]:
-        """Return the tags by which the session of a batch is found, with topics in the spelling of the profile."""
+        """Return the tags for finding a batch's session, with topics in the spelling of the profile."""
         tags = {tag for statement in batch.statements for tag in statement.memory.tags}
         return self._profiles.for_tenant(owner.tenant).session_tags(sorted(tags - MAINTENANCE_TAGS))
 
 
 class BatchTransaction:
-    """One batch being applied in an open transaction that holds the user's lock since `now`."""
+    """The application of one batch in an open transaction that has held the user's lock since `now`."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class BatchTransaction:
         self._links: list[LinkAction] = []
 
     async def apply(self, session_tags: Sequence[str]) -> list[ExtractionAction]:
-        """Carry out the plan, record it, label the session, and return what was done."""
+        """Carry out the plan, record it, label the session, and return the actions taken."""
         await self._mark_caught_messages()
         if self._batch.statements:
             plan, _ = await self.carry_out()
@@ -116,7 +116,7 @@ class BatchTransaction:
         return self._actions
 
     async def carry_out(self) -> tuple[ActionPlan, list[tuple[NewMemory, SaveResult]]]:
-        """Make the plan for the facts as they are now and carry it out; return it, and what became of its saves."""
+        """Plan for the facts as they are now and carry the plan out; return it with the results of its saves."""
         self._linking = await self._link_new_names()
         facts, entity_refs = await self._load_current_facts()
         self._order = await self._find_order(facts)
@@ -134,10 +134,10 @@ class BatchTransaction:
             await self._name_user(entity_refs)
         return plan, saved
 
-    # What is known
+    # Known facts and entities
 
     async def _link_new_names(self) -> LinkingResult:
-        """Return the result of linking, with the entities that got one of the unknown names since then."""
+        """Return the result of linking, including entities that have since been given one of the unknown names."""
         linking = self._batch.linking
         known = linking.entities.by_name_key
         named = collect_named_entities(self._batch.statements, self._batch.aliases)
@@ -147,9 +147,9 @@ class BatchTransaction:
         return linking.model_copy(update={"entities": entities})
 
     async def _load_current_facts(self) -> tuple[dict[str, Fact], dict[str, EntityRef]]:
-        """Return the facts related to the statements, and those that compete with the single-valued ones, by memory id.
+        """Return the facts related to the statements and those competing with single-valued ones, by memory id.
 
-        The entities, by id, are those that the facts and the statements name, and those that unclear names may mean.
+        The entities, by id, are those named by the facts and the statements, and the candidates for unclear names.
         """
         ids, statements = self._linking.entities, self._batch.statements
         slots = {
@@ -168,7 +168,7 @@ class BatchTransaction:
         return facts, await self._entities.get_refs(self._transaction, self._owner, wanted)
 
     async def _find_order(self, facts: Mapping[str, Fact]) -> TrustOrder:
-        """Return the order of trust by which statements and facts are compared."""
+        """Return the order of trust for comparing statements and facts."""
         kinds = {kind for statement in self._batch.statements for line in statement.stated_by for kind in line}
         kinds |= {kind for group in self._batch.aliases for line in group.stated_by for kind in line}
         return await find_trust_order(
@@ -222,7 +222,7 @@ class BatchTransaction:
         self._links.append(LinkAction(entity_id=entity_id, name=name))
 
     def _source_of_name(self, name: str) -> SourceKind:
-        """Return the source of a name: of the lines that join it with others, else of the statements that use it."""
+        """Return the source of a name: the lines that join it with other names, else the statements that use it."""
         key = name_key(name)
         groups = [group for group in self._batch.aliases if key in map(name_key, (group.name, *group.others))]
         if not groups:
@@ -230,7 +230,7 @@ class BatchTransaction:
         return self._order.most_trusted(self._order.of_statement(group.stated_by) for group in groups)
 
     async def _name_user(self, entity_refs: Mapping[str, EntityRef]) -> None:
-        """Give the user's own entity the user's name; the user id stays an alias, by which every write finds it."""
+        """Rename the user's own entity to the user's name; the user id stays an alias, which every write looks up."""
         user_id = self._owner.user_id
         known = entity_refs.get(self._linking.entities.user or "")
         current = known.name if known else user_id
@@ -263,7 +263,7 @@ class BatchTransaction:
     # Facts
 
     async def _end(self, ends: Sequence[End]) -> None:
-        """Give memories the ends that were stated, or delete those that the user took back."""
+        """Set the stated ends of memories, or delete memories that the user took back."""
         if not ends:
             return
         facts = await FactLoader(self._transaction, self._owner).fetch(memory_ids=[end.memory_id for end in ends])
@@ -294,7 +294,7 @@ class BatchTransaction:
                 save,
                 memory=with_canonical_names(save.memory, resolution.canonical_names),
                 vector=self._vectors[save.memory.content],
-                # Neither callers nor the tool say everything that a statement names.
+                # Neither callers nor the tool list everything that a statement names.
                 links_names=batch.is_given or bool(batch.transcript),
                 speaker=batch.speaker,
             )
@@ -309,10 +309,10 @@ class BatchTransaction:
             ready,
             {name_key(text): vector for text, vector in self._vectors.items()},
             self._actor,
-            # The loader does not see the ends that were just written.
+            # The loader does not see the ends written just now.
             locked_at=None if has_ended else self._now,
             loader=None if has_ended else self._loader,
-            finds_related=batch.is_given,  # a job reports none
+            finds_related=batch.is_given,  # a job does not report related memories
         )
         saved = list(zip(ready, results, strict=True))
         self._actions += [_save_action(save, result) for save, result in saved]
@@ -329,10 +329,10 @@ class BatchTransaction:
     def _type_of(self, index: int) -> MemoryType:
         return self._batch.statements[index].memory.type
 
-    # What is recorded
+    # Records
 
     async def _mark_caught_messages(self) -> None:
-        """Mark the messages of which something was caught, before memories are taken from them."""
+        """Mark the messages with caught statements before memories are saved from them."""
         catches = [statement.catch for statement in self._batch.caught if statement.catch]
         message_ids = deduplicate(message_id for catch in catches for message_id in catch.message_ids)
         if message_ids:
@@ -346,7 +346,7 @@ class BatchTransaction:
         self._actions += await put_into_quarantine(self._transaction, self._owner, kept, job_id, self._now)
 
     async def _record(self, session_tags: Sequence[str]) -> None:
-        """Record the actions under the batch's id, what its messages are about, and that they are extracted."""
+        """Record the actions under the batch's id and its messages' topics, and mark the messages as extracted."""
         batch = self._batch
         if batch.transcript:
             await self._transaction.run(

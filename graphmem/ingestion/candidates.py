@@ -1,4 +1,4 @@
-"""Candidates of the first model call, and the statements that they become. Pure."""
+"""The candidates of the first model call and the statements made from them. Pure."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ from graphmem.tenants.trust import TEXT_OF_OTHERS, SourceKind, TrustOrder
 from graphmem.text.tokenising import find_words
 
 MAX_CANDIDATES = 60
-"""Candidates of one answer that are validated; the others are refused."""
+"""Maximum candidates validated per answer; the rest are refused."""
 
 MAX_ENTITIES = 20
-"""Entities of a candidate that are used, beside its subject and object."""
+"""Maximum entities used per candidate, besides its subject and object."""
 
 MAX_TAGS = 10
-"""Tags of a candidate that are used."""
+"""Maximum tags used per candidate."""
 
 MAX_DOMAIN_CHARACTERS = 60
-"""Characters of a domain that are used."""
+"""Maximum characters used of a domain."""
 
 SINGLE_VALUED_PREDICATES = frozenset(
     [
@@ -60,28 +60,28 @@ SINGLE_VALUED_PREDICATES = frozenset(
         *("PAYS_RENT", "HAS_WEIGHT", "HAS_HEIGHT", "HAS_SEATS"),
     ]
 )
-"""Relations that have one value at a time; for all others two statements may both be true."""
+"""Relations with one value at a time; for all others, two statements may both be true."""
 
 ANSWERS_TOPIC = "COMMUNICATION_PREFERENCES"
-"""Topic tag of statements about how the user wants to be answered."""
+"""Topic tag of statements about how the user wants replies to be written."""
 
 SINGLE_VALUED_OF_THINGS = frozenset({"DUE_ON", "SCHEDULED_FOR"})
-"""Those of them that people, who have several deadlines and appointments, may have several values of."""
+"""Single-valued relations that may have several values for people, who have several deadlines and appointments."""
 
 EPISODIC = frozenset({MemoryType.CONVERSATION_TOPIC, MemoryType.CONVERSATION_SUMMARY})
 """Types that belong to their session until it ends."""
 
 ASSISTANT_TYPES = frozenset({MemoryType.RECOMMENDATION, MemoryType.CONVERSATION_SUMMARY, MemoryType.CONVERSATION_TOPIC})
-"""Types that a candidate stated by the assistant alone may have."""
+"""Types allowed for a candidate stated only by the assistant."""
 
 SAID_BY_KEY = "said_by"
-"""Metadata key of every extracted fact: `user`, or `assistant` where the assistant alone said it."""
+"""Metadata key of every extracted fact: `user`, or `assistant` if only the assistant stated it."""
 
 STATED_START_KEY, STATED_END_KEY = "since", "until"
-"""Metadata keys of an extracted fact: its start and end as they were stated, in the speaker's local time."""
+"""Metadata keys for the stated start and end of an extracted fact, in the speaker's local time."""
 
 USER = "user"
-"""The name key of the user in prompts."""
+"""The user's name key in prompts."""
 
 USER_ALIASES = ""
 """The name of the alias group of the user's own entity, which is stored under the user id."""
@@ -95,11 +95,11 @@ PolicyCheck = Callable[[MemoryIn], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """What a candidate states, as the memory that it may become.
+    """A candidate's statement, with the memory that it may become.
 
-    `sent_at` is the local time of its latest message, `user_message_ids` are the user's messages among its sources;
-    `is_dated` says that its start was stated, `retracts` that the user took it back. `stated_by` are the sources of the
-    lines that state it, as in `TranscriptLine`. One with a `catch` is not saved.
+    `sent_at` is the local time of its latest message; `user_message_ids` are the user's messages among its sources.
+    `is_dated` means that its start was stated, `retracts` that the user took it back. `stated_by` lists the sources of
+    the lines that state it, as in `TranscriptLine`. A statement with a `catch` is not saved.
     """
 
     memory: MemoryIn
@@ -111,36 +111,36 @@ class Statement:
     catch: Catch | None = None
 
     def source_kind(self, order: TrustOrder) -> SourceKind:
-        """Return its source."""
+        """Return the statement's source."""
         return order.of_statement(self.stated_by)
 
     @property
     def is_from_user(self) -> bool:
-        """Whether the user stated it, rather than the assistant alone."""
+        """Whether the user stated it, rather than only the assistant."""
         return bool(self.user_message_ids)
 
     @property
     def is_of_third_party(self) -> bool:
-        """Whether a tool, a document or a page states it, and the user does not."""
+        """Whether a tool, a document or a page states it and the user does not."""
         return not self.is_from_user and any(origin != "assistant" for origin, *_ in self.stated_by)
 
     @property
     def effective_start(self) -> datetime:
-        """The stated start, or the time of the message."""
+        """The stated start, or else the time of the message."""
         return self.memory.valid_at or self.sent_at
 
     @property
     def named_entities(self) -> list[EntityIn]:
-        """Subject, object and the other entities it names; the user's own is not among them as a subject."""
+        """The subject, the object and other named entities; a subject that is the user's own entity is left out."""
         memory = self.memory
         return [entity for entity in (memory.subject, memory.object, *memory.entities) if entity]
 
 
 @dataclass(frozen=True, slots=True)
 class AliasGroup:
-    """A name of an entity and its other names; `USER_ALIASES` in the place of the name is the user's own entity.
+    """A name of an entity and its other names; the name `USER_ALIASES` stands for the user's own entity.
 
-    `stated_by` are the sources of the lines that join the names, as in `Statement`.
+    `stated_by` lists the sources of the lines that join the names, as in `Statement`.
     """
 
     name: str
@@ -149,7 +149,7 @@ class AliasGroup:
 
     @property
     def is_of_user(self) -> bool:
-        """Whether the names are of the user's own entity."""
+        """Whether the names belong to the user's own entity."""
         return self.name == USER_ALIASES
 
 
@@ -163,10 +163,10 @@ def validate_candidates(
     labels: Mapping[int, DeclaredLabel] = MappingProxyType({}),
     screenings: Mapping[int, Screening] = MappingProxyType({}),
 ) -> tuple[list[Statement], list[MemoryAction]]:
-    """Return the statements of an answer, those that are caught among them, and the refusals of other candidates.
+    """Return the statements of an answer, including caught ones, and the refusals of other candidates.
 
-    `user_entity_name` is the name of the user's own entity, `user_names` are the user's other names. `labels` are the
-    declared types of candidates by their index, `screenings` what the model says of the words that they are taken from.
+    `user_entity_name` is the name of the user's own entity; `user_names` are the user's other names. `labels` (the
+    declared types) and `screenings` (the model's assessment of the quoted words) are keyed by candidate index.
     """
     user_name_keys = _SELF_NAMES | {name_key(name) for name in (user_entity_name, *user_names)}
     told_names = _told_names(collect_alias_groups(extraction, (user_entity_name, *user_names)), user_name_keys)
@@ -199,7 +199,7 @@ def validate_candidates(
 
 
 def _told_names(groups: Iterable[AliasGroup], user_name_keys: Set[str]) -> list[Set[str]]:
-    """Return the keys of the names that are one entity's, for each entity that has several."""
+    """Return a set of name keys for each entity with several names."""
     return [
         (user_name_keys if group.is_of_user else {name_key(group.name)}) | set(map(name_key, group.others))
         for group in groups
@@ -207,7 +207,7 @@ def _told_names(groups: Iterable[AliasGroup], user_name_keys: Set[str]) -> list[
 
 
 def _without_own_names(candidate: Candidate, told_names: Iterable[Set[str]]) -> Candidate:
-    """Return a candidate without entities that are only other names of its subject, as the answer itself says.
+    """Return a candidate without entities that the answer itself lists as other names of its subject.
 
     "Mara's full name is Mara Lindqvist" is about one person; an entity of that name would be a second one.
     """
@@ -234,9 +234,9 @@ def collect_alias_groups(extraction: Extraction, user_names: Iterable[str]) -> l
 
 
 def keep_own_names(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
-    """Return the names of the user with the sources of the lines that have one.
+    """Return the user's names with the sources of the lines that contain them.
 
-    Names that occur only in lines not by the user are left out.
+    Names that only occur in other people's lines are left out.
     """
     foreign = find_foreign_lines(lines)
     own = [line for line in lines if line not in foreign]
@@ -253,8 +253,8 @@ def _stated_by(lines: Sequence[TranscriptLine], names: Sequence[str]) -> list[tu
 def with_sources(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGroup:
     """Return names with the sources of the lines that join them.
 
-    What only text of others joins is left out where another line uses the name: it would say of one entity what was
-    said of another.
+    A join that only third-party text makes is left out if another line uses the name: it would attribute statements
+    about one entity to another.
     """
     own = [line for line in lines if TEXT_OF_OTHERS.isdisjoint(line.stated_by)]
     if len(own) == len(lines):
@@ -270,7 +270,7 @@ def with_sources(group: AliasGroup, lines: Sequence[TranscriptLine]) -> AliasGro
 
 
 def _joined_by(name: str, other: str, lines: Sequence[TranscriptLine]) -> list[tuple[SourceKind, ...]]:
-    """Return the sources of each line that joins two names; all of those that have one of them, where none has both."""
+    """Return the sources of each line that joins two names, or of all lines with either name if none has both."""
     if both := _lines_with(lines, name, other):
         return [line.stated_by for line in both]
     apart = [*_lines_with(lines, name), *_lines_with(lines, other)] or lines
@@ -288,7 +288,7 @@ def _to_statement(
     user_name_keys: Set[str],
     label: DeclaredLabel | None,
 ) -> Statement | str:
-    """Return what a candidate states, or why it cannot be used."""
+    """Return a candidate's statement, or why the candidate cannot be used."""
     sources = [line for line in lines if line.number in candidate.messages]
     if reason := _find_reason_against(candidate, sources, user_name_keys):
         return reason
@@ -312,7 +312,7 @@ def _to_statement(
 def _find_reason_against(
     candidate: Candidate, sources: Sequence[TranscriptLine], user_name_keys: Set[str]
 ) -> str | None:
-    """Return why a candidate taken from these lines is not saved, None where nothing is against it."""
+    """Return why a candidate taken from these lines is not saved, or None if it can be."""
     if not sources:
         return "names none of the messages"
     if _read_entity(candidate.subject, user_name_keys) is None and not _is_user(candidate.subject, user_name_keys):
@@ -331,14 +331,14 @@ def _find_stating_role(sources: Iterable[TranscriptLine]) -> MessageRole:
 
 
 def _read_times(candidate: Candidate, sent_at: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return the stated start and end of a candidate, without an end that does not follow the start."""
+    """Return the stated start and end of a candidate; an end that does not follow the start is dropped."""
     zone = sent_at.tzinfo
     assert zone is not None
     valid_at, invalid_at = parse_local_date(candidate.valid_at, zone), parse_local_date(candidate.invalid_at, zone)
     if valid_at and invalid_at and invalid_at <= valid_at:
         invalid_at = None
     if valid_at and valid_at > sent_at and candidate.type in PENDING_TYPES:
-        # What is planned is known, and found, from now on; the sentence names its day.
+        # A plan is known, and can be found, from now on; the sentence names its day.
         valid_at = None
     return valid_at, invalid_at
 
@@ -352,7 +352,7 @@ def _make_memory(
     sent_at: datetime,
     times: tuple[datetime | None, datetime | None],
 ) -> MemoryIn:
-    """Return a candidate as the store takes it; raise ValidationError for one that it does not take."""
+    """Return a candidate as a memory to save; raise ValidationError if the store does not accept it."""
     valid_at, invalid_at = times
     subject, predicate = _read_entity(candidate.subject, user_name_keys), _read_predicate(candidate.predicate)
     said_by = _find_stating_role(sources)
@@ -369,7 +369,7 @@ def _make_memory(
         predicate=predicate,
         object=_read_entity(candidate.object, user_name_keys) if candidate.object else None,
         entities=[entity for entity in entities if entity],
-        # A state with a stated end was there before the message; any other value holds from it on.
+        # A state with a stated end began before the message; any other value holds from the message on.
         valid_at=valid_at or (sent_at if single and not invalid_at else None),
         invalid_at=invalid_at,
         confidence=_clamp_to_unit(candidate.confidence),
@@ -395,10 +395,10 @@ def _make_memory(
 
 
 def find_speaker(lines: Iterable[TranscriptLine], user_names: Sequence[str] = ()) -> EntityIn | None:
-    """Return who speaks in lines, by the latest line of a user; None where that is the user whose memory it is.
+    """Return the speaker, from the latest line of a user; None if that is the owner of the memory.
 
-    In a space "the user" is the member who said it. Elsewhere a line bears the name of somebody else if it is none that
-    the user may have.
+    In a space, "the user" is the member who said the line. Elsewhere, a line belongs to somebody else if its name is
+    not one that the user may have.
     """
     said = [line for line in lines if line.role is MessageRole.USER]
     if not said:
@@ -412,15 +412,15 @@ def find_speaker(lines: Iterable[TranscriptLine], user_names: Sequence[str] = ()
 
 
 def _name_of_speaker(sources: Sequence[TranscriptLine]) -> str | None:
-    """Return the name on the latest line of a user, or else on the latest line."""
+    """Return the name on the latest user line, or else on the latest line."""
     of_user = [line for line in sources if line.role is MessageRole.USER]
     return max(of_user or sources, key=lambda line: (line.sent_at, line.number)).speaker
 
 
 def _name_user_entity(memory: MemoryIn, candidate: Candidate, own: EntityIn, user_name_keys: Set[str]) -> MemoryIn:
-    """Return a statement about another entity with the user's `own` entity where it names the user.
+    """Add the user's `own` entity to a statement about another entity that names the user.
 
-    It is added after the policy check, which would take the user id for text of the statement.
+    It is added after the policy check, which would mistake the user id for text of the statement.
     """
     if candidate.object and _is_user(candidate.object, user_name_keys) and memory.subject:
         return memory.model_copy(update={"object": own})
@@ -434,7 +434,7 @@ def _is_user(named: Named, user_name_keys: Set[str]) -> bool:
 
 
 def _read_entity(named: Named, user_name_keys: Set[str]) -> EntityIn | None:
-    """Return an entity as the store takes it; None for the user, and for a name the store does not take."""
+    """Return an entity to save; None for the user and for names that the store does not accept."""
     if _is_user(named, user_name_keys):
         return None
     return _try_entity(named.name, named.type or None) or _try_entity(named.name, DEFAULT_ENTITY_TYPE)
@@ -476,7 +476,7 @@ def validate_tags(words: Iterable[str]) -> list[str]:
 
 
 def _maintenance_tags(candidate: Candidate) -> list[str]:
-    """Return the tags by which maintenance finds a statement: that it fades, or that it says how to answer."""
+    """Return the maintenance tags of a statement: that it fades, or that it is about how to reply."""
     if candidate.type is MemoryType.FEELING:
         return [TEMPORARY_TAG]
     is_about_answers = any(tag.upper() == ANSWERS_TOPIC for tag in candidate.tags)
@@ -484,7 +484,7 @@ def _maintenance_tags(candidate: Candidate) -> list[str]:
 
 
 def _read_domain(candidate: Candidate) -> str | None:
-    """Return the domain of a statement; one of its session or about a feeling has none."""
+    """Return the domain of a statement; None for statements about the session or a feeling."""
     is_lasting = candidate.type not in EPISODIC and candidate.type is not MemoryType.FEELING
     return (candidate.domain or "").strip()[:MAX_DOMAIN_CHARACTERS] or None if is_lasting else None
 
@@ -494,9 +494,9 @@ def _read_expiry(candidate: Candidate, sent_at: datetime) -> datetime | None:
 
 
 def _merge_duplicates(statements: Sequence[Statement]) -> list[Statement]:
-    """Merge statements that say the same into the first, which gets the message ids of all.
+    """Merge statements that say the same into the first one, which collects all message ids.
 
-    One that is not saved is merged with others that are not saved alone.
+    Statements that are not saved are only merged with each other.
     """
     merged: dict[Hashable, Statement] = {}
     for statement in statements:
@@ -514,7 +514,7 @@ def _earliest(times: Iterable[datetime | None]) -> datetime | None:
 
 
 def _merge(first: Statement, other: Statement) -> Statement:
-    """Return a statement with the messages of another one that says the same."""
+    """Return a statement with the messages of another statement that says the same."""
     assert first.memory.source
     assert other.memory.source
     ids = deduplicate([*first.memory.source.message_ids, *other.memory.source.message_ids])

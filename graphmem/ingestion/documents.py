@@ -1,4 +1,4 @@
-"""Documents as text, read by format and cut into parts whose ids name their page or lines."""
+"""Reading documents of several formats as text, and splitting them into parts whose ids name a page or lines."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FENCE = re.compile(r"^\s*(```|~~~)")
 
 
 class PlaceUnit(StrEnum):
-    """What places in a document are counted in."""
+    """The unit for places in a document."""
 
     PAGE = "page"
     LINE = "line"
@@ -35,9 +35,9 @@ class PlaceUnit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TextBlock:
-    """A paragraph, a heading or a page; `first` to `last` are the pages or lines that it stands at, from 1 on.
+    """A paragraph, a heading or a page; `first` to `last` are its pages or lines, counted from 1.
 
-    `level` is that of a heading, 0 for other blocks.
+    `level` is the level of a heading, 0 for other blocks.
     """
 
     text: str
@@ -48,7 +48,7 @@ class TextBlock:
 
 @dataclass(frozen=True, slots=True)
 class ReadDocument:
-    """A document: its name, its text in order, and when it was written, if it says so."""
+    """A document: its name, its text in order, and its date if it states one."""
 
     name: str
     unit: PlaceUnit
@@ -57,7 +57,7 @@ class ReadDocument:
 
 
 def blocks_of_text(text: str, *, is_markdown: bool) -> Iterator[TextBlock]:
-    """Yield the paragraphs of a text, and the headings of Markdown; a fenced block of code is one paragraph."""
+    """Yield the paragraphs of a text and, for Markdown, its headings; a fenced code block is one paragraph."""
     lines: list[str] = []
     first, is_fenced = 1, False
     for number, line in enumerate(text.splitlines(), 1):
@@ -77,7 +77,7 @@ def blocks_of_text(text: str, *, is_markdown: bool) -> Iterator[TextBlock]:
 
 
 def split_block(block: TextBlock, size: int) -> Iterable[TextBlock]:
-    """Return a block in parts of at most `size` characters, cut between sentences or words where there are some."""
+    """Split a block into parts of at most `size` characters, between sentences or words where possible."""
     if len(block.text) <= size:
         return [block]
     parts, rest, first = [], block.text, block.first
@@ -103,7 +103,7 @@ def _find_cut(text: str, size: int) -> int:
 
 
 SUFFIXES = {".md", ".markdown", ".txt", ".pdf", ".html", ".htm", ".eml"}
-"""Endings of the names of documents."""
+"""Supported file name suffixes."""
 
 _MAIL_HEADERS = ("Subject", "From", "To", "Cc", "Date")
 
@@ -151,12 +151,12 @@ def _blocks_of_pdf(name: str, raw: bytes) -> Iterator[TextBlock]:
             if text := page.extract_text().strip():
                 yield TextBlock(text, number, number)
     except (PyPdfError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        # Broken files make the library raise errors of many kinds.
+        # Broken files make the library raise many kinds of errors.
         raise InvalidInput(f"{name} cannot be read as PDF ({type(error).__name__}): check the file.") from error
 
 
 def _blocks_of_html(raw: bytes | str) -> Iterator[TextBlock]:
-    """Yield the text of each innermost block, with the line that it begins at in the source."""
+    """Yield the text of each innermost block, with the source line where it begins."""
     try:
         from bs4 import BeautifulSoup
         from bs4.element import Comment, NavigableString
@@ -197,7 +197,7 @@ def _make_block(tag: Tag, texts: list[str]) -> TextBlock:
 
 
 def _read_mail(name: str, raw: bytes) -> ReadDocument:
-    """Return an e-mail: its headers and its text, with the lines of the text; attachments are left out."""
+    """Return an e-mail's headers and text, with line numbers; attachments are left out."""
     message = BytesParser(_class=EmailMessage, policy=email.policy.default).parsebytes(raw)
     headers = [f"{header}: {message[header]}" for header in _MAIL_HEADERS if message[header]]
     body = message.get_body(("plain", "html"))
@@ -225,15 +225,15 @@ def _raise_missing_extra(error: ImportError) -> NoReturn:
 
 
 CHUNK_CHARACTERS = 2_000
-"""Characters of one part at most: about 500 tokens, so that a search finds a place and not a document."""
+"""Maximum characters per part: about 500 tokens, so that a search finds a passage rather than a document."""
 
 MAX_NAME_LENGTH = 120
-"""Characters of a document's name in ids."""
+"""Maximum characters of a document's name in ids."""
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentChunk:
-    """A part of a document: its text, the headings that it stands under, and its pages or lines."""
+    """A part of a document: its text, the headings above it, and its pages or lines."""
 
     text: str
     headings: tuple[str, ...]
@@ -242,7 +242,7 @@ class DocumentChunk:
 
 
 def split_document(document: ReadDocument, size: int = CHUNK_CHARACTERS) -> Iterator[DocumentChunk]:
-    """Yield the parts of a document: consecutive blocks under the same heading, of one page."""
+    """Yield the parts of a document: consecutive blocks under the same heading and on one page."""
     pending: list[TextBlock] = []
     headings: dict[int, str] = {}
     for block in document.blocks:
@@ -268,10 +268,10 @@ def _join(blocks: Sequence[TextBlock], headings: dict[int, str]) -> Iterator[Doc
 
 
 def messages_of_document(document: ReadDocument) -> list[dict[str, Any]]:
-    """Return a document as messages, the parts in order.
+    """Return a document as messages, one per part, in order.
 
-    The id of a message names the place as a fragment, `handbook.pdf#page=3`, and a hash of the text: a part that is
-    unchanged is not stored or extracted again. The first line of the content names the place for the model.
+    A message id has the place as a fragment, `handbook.pdf#page=3`, and a hash of the text, so that an unchanged part
+    is not stored or extracted again. The first line of the content names the place for the model.
     """
     messages = []
     occurrences: dict[str, int] = {}

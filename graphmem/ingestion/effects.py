@@ -1,4 +1,4 @@
-"""What a statement may do to a known fact: replace it, end it, repeat it, or leave a part of it. Pure."""
+"""The effects a statement may have on a known fact: replace it, end it, repeat it, or leave part of it. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from graphmem.memories.memory import PENDING_TYPES, MemoryIn, MemoryStatus, Memo
 from graphmem.memories.names import is_named_in
 from graphmem.runtime.field_types import name_key
 
-# What a statement may do to a fact
+# Effects of a statement on a fact
 
 
 _SUPERSEDING_TYPES = frozenset(
@@ -37,9 +37,9 @@ def find_veto(
     *,
     contests: bool = False,
 ) -> str | None:
-    """Return why a statement with the stated start, if any, may not supersede or end a fact, or None.
+    """Return why a statement may not supersede or end a fact, or None; `stated_start` is its start, if stated.
 
-    One that only `contests` the fact may be of a third party, such as a tool.
+    A statement that only `contests` the fact may come from a third party, such as a tool.
     """
     memory = statement.memory
     if not is_about_same_thing(statement, fact, entities, entity_refs):
@@ -62,11 +62,11 @@ def find_veto(
 def is_about_same_thing(
     statement: Statement, fact: Fact, entities: EntityIds, entity_refs: Mapping[str, EntityRef]
 ) -> bool:
-    """Return whether a statement may change a fact by what both are about.
+    """Return whether a statement's topic allows it to change a fact.
 
-    They have one subject; or the fact is a plan or an open loop of the user, or of whom the statement names, which
-    anything may settle; or both say who or what stands in a relation to the user, one of them from the other end; or
-    one names the thing that the other is about. A statement about one person changes no lasting fact about another.
+    It does if both have the same subject; if the fact is a plan or an open loop of the user, or of someone the
+    statement names, which anything may settle; if both name a relation to the user, one of them from the other end; or
+    if one names the thing that the other is about. A statement about one person changes no lasting fact about another.
     """
     if has_same_subject(statement, fact, entities):
         return True
@@ -76,7 +76,7 @@ def is_about_same_thing(
 
 
 def _is_same_relation(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether both relate somebody to the user, and differ in which end they name as the subject, or in it."""
+    """Return whether both relate somebody to the user and differ in their subject or in which end is the subject."""
     user, subject, other = entities.user, statement.memory.subject, statement.memory.object
     if user is None or other is None or fact.object_id is None:
         return False
@@ -91,7 +91,7 @@ def _is_same_relation(statement: Statement, fact: Fact, entities: EntityIds) -> 
 def _names_the_thing(
     statement: Statement, fact: Fact, entities: EntityIds, entity_refs: Mapping[str, EntityRef]
 ) -> bool:
-    """Return whether one of both names the subject of the other, which is a thing and no person."""
+    """Return whether the statement or the fact names the other's subject, and that is a thing rather than a person."""
     user = entity_refs.get(entities.user or "")
     user_name = user.name if user else ""
     known = entity_refs.get(fact.subject_id)
@@ -108,7 +108,7 @@ def _names_the_thing(
 def _had_begun(fact: Fact, stated_start: datetime, sent_at: datetime) -> bool:
     """Return whether a state began after a stated start and before the message.
 
-    What was still to come when the message was written can be put forward or given up.
+    A state still ahead when the message was written can be brought forward or given up.
     """
     if fact.valid_at is None or fact.type in PENDING_TYPES or not has_stated_start(fact):
         return False
@@ -116,24 +116,24 @@ def _had_begun(fact: Fact, stated_start: datetime, sent_at: datetime) -> bool:
 
 
 def may_repeat(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a statement may say the same as a fact: about its subject, or a relation stated from its end."""
+    """Return whether a statement may repeat a fact: same subject, or the same relation stated from its other end."""
     if has_same_subject(statement, fact, entities):
         return True
     return entities.of_subject(statement) in fact.entity_ids and fact.subject_id in entities.named_in(statement)
 
 
 def adds_an_end(statement: Statement, fact: Fact) -> bool:
-    """Return whether a statement that says the same as a fact adds the end that the fact does not have yet."""
+    """Return whether a statement that repeats a fact adds an end that the fact lacks."""
     return (
         STATED_END_KEY in statement.memory.metadata
-        and statement.memory.invalid_at is not None  # callers may have metadata of that name
+        and statement.memory.invalid_at is not None  # callers may use the same metadata key
         and fact.invalid_at is None
         and (not statement.is_dated or statement.memory.valid_at == fact.valid_at)
     )
 
 
 def is_same_state(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a statement and a fact have one subject, predicate and object."""
+    """Return whether a statement and a fact have the same subject, predicate and object."""
     return (
         statement.memory.object is not None
         and has_same_object(statement, fact, entities)
@@ -142,9 +142,9 @@ def is_same_state(statement: Statement, fact: Fact, entities: EntityIds) -> bool
 
 
 def end_of_superseded(statement: Statement, fact: Fact, stated_end: datetime | None) -> datetime | None:
-    """Return when a superseded fact ends, in UTC, or None for the start of what supersedes it.
+    """Return when a superseded fact ends, in UTC, or None to end it at the start of its successor.
 
-    The message itself settles a plan, even if what settles it lies ahead. No end that is known already is postponed.
+    A plan ends with the message that settles it, even if the outcome lies ahead. A known end is never postponed.
     """
     end = stated_end
     if fact.type in PENDING_TYPES:
@@ -157,9 +157,9 @@ def end_of_superseded(statement: Statement, fact: Fact, stated_end: datetime | N
 def make_remainder(
     content: str, fact: Fact, statement: Statement, subject: EntityIn | None, named: Sequence[EntityRef]
 ) -> MemoryIn:
-    """Return the part of a superseded fact that still holds, as a memory that has held since the fact did.
+    """Return the part of a superseded fact that still holds, as a memory with the fact's start.
 
-    `named` are the entities of the fact; those that the content does not name are left out.
+    `named` are the fact's entities; those missing from the content are left out.
     """
     kept = {ref.id: EntityIn(name=ref.name) for ref in named if name_key(ref.name) in name_key(content)}
     return MemoryIn(

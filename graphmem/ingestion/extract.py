@@ -1,4 +1,4 @@
-"""The first model call of a batch of messages: its prompt, and the candidates of its answer or of its tool calls."""
+"""The first model call of a batch of messages: its prompt, and the candidates from its answer or tool calls."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ from graphmem.text.tokenising import find_words
 TOOL_NAME = "upsert_memories"
 
 TOOL_MEMORY_TYPES = ("USER_PREFERENCE", "FACTUAL_INFO", "BEHAVIORAL_PATTERN", "CONVERSATION_SUMMARY", "OPEN_LOOP")
-"""The memory types that the tool accepts; they are read like those of a save."""
+"""The memory types that the tool accepts, parsed as in a save."""
 
 MAX_SOURCES_PER_CALL = 3
-"""Lines that a tool call is attributed to, since the tool does not name its messages."""
+"""Maximum lines to attribute a tool call to, since the tool does not name its messages."""
 
 _WORD = re.compile(r"\w{4,}")
 
@@ -93,11 +93,11 @@ UPSERT_MEMORIES_TOOL: dict[str, Any] = {
         },
     },
 }
-"""The tool, in the format of the chat completions API."""
+"""The tool in chat completions format."""
 
 
 def make_memory_tool(*, is_screened: bool) -> dict[str, Any]:
-    """Return the tool; for a conversation with text that is not the user's own it also asks what its words do."""
+    """Return the tool; with `is_screened`, for third-party text, it also asks about the purpose of the quoted words."""
     if not is_screened:
         return UPSERT_MEMORIES_TOOL
     function = UPSERT_MEMORIES_TOOL["function"]
@@ -117,14 +117,14 @@ def render_history(lines: Sequence[TranscriptLine]) -> str:
 
 
 def render_period(lines: Sequence[TranscriptLine]) -> str:
-    """Return the days of the first and the last message."""
+    """Return the dates of the first and the last message."""
     first, last = min(line.sent_at for line in lines), max(line.sent_at for line in lines)
     days = [f"{WEEKDAY_NAMES[day.weekday()]} {day:%Y-%m-%d}" for day in (first, last)]
     return "held on " + " to ".join(dict.fromkeys(days))
 
 
 def explain_unusable_call(call: ToolCall) -> str | None:
-    """Return why a call saves nothing, in words for the model, or None for one that saves."""
+    """Return why a call saves nothing, worded for the model, or None if it can be used."""
     if call.name != TOOL_NAME:
         return "there is no such tool"
     try:
@@ -135,7 +135,7 @@ def explain_unusable_call(call: ToolCall) -> str | None:
 
 
 def explain_refused_call(call: ToolCall, find_refusal: Callable[[MemoryIn], str | None]) -> str | None:
-    """Return why a call saves nothing, also because the policy rejects the statement, or None for one that saves."""
+    """Return why a call saves nothing, including rejection by the policy, or None if it can be used."""
     if reason := explain_unusable_call(call):
         return reason
     given = UpsertMemory.model_validate(call.arguments)
@@ -150,10 +150,9 @@ def explain_refused_call(call: ToolCall, find_refusal: Callable[[MemoryIn], str 
 def convert_tool_calls(
     calls: Sequence[ToolCall], lines: Sequence[TranscriptLine], domain: str | None = None
 ) -> tuple[Extraction, list[MemoryAction], dict[int, Screening]]:
-    """Return the candidates that tool calls propose, the refusals of calls that cannot be used, and the screenings.
+    """Return the candidates from tool calls, the refusals of unusable calls, and the screenings by candidate index.
 
-    The screenings are by the indexes of the candidates. The tool names no domain: the candidates have that of the
-    conversation.
+    The tool has no domain argument: candidates get the conversation's domain.
     """
     candidates: list[Candidate] = []
     refusals: list[MemoryAction] = []
@@ -192,7 +191,7 @@ def _redact_values(value: Any, redact: Redactor) -> Any:
 
 
 def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int]:
-    """Return the numbers of the lines that share most words with a memory, up to three; without any, the last line."""
+    """Return the numbers of up to three lines that share most words with a memory, or of the last line if none does."""
     words = set(_WORD.findall(content.casefold()))
     shared = [(len(words & set(_WORD.findall(line.text.casefold()))), line.number) for line in lines]
     best = sorted((pair for pair in shared if pair[0]), key=lambda pair: (-pair[0], pair[1]))[:MAX_SOURCES_PER_CALL]
@@ -200,7 +199,7 @@ def find_source_lines(content: str, lines: Sequence[TranscriptLine]) -> list[int
 
 
 def _find_quoted_lines(quote: str, lines: Sequence[TranscriptLine]) -> list[int]:
-    """Return the numbers of the lines not by the user that contain a quote."""
+    """Return the numbers of the lines that contain a quote and are not by the user."""
     return [line.number for line in find_foreign_lines(lines) if quote and find_words(quote, line.text)]
 
 
@@ -227,7 +226,7 @@ def _to_candidate(call: UpsertMemory, lines: Sequence[TranscriptLine], domain: s
 
 
 def _known_topics(words: Sequence[str]) -> list[str]:
-    """Return the known topic tags among words; if there are words and none is known, it is another topic."""
+    """Return the known topic tags among words; if there are words but none is known, the tag for other topics."""
     known = [word for word in words if word.upper() in known_topic_tags()]
     return known or ([OTHER_TOPIC] if words else [])
 
@@ -239,23 +238,23 @@ def _invalid_fields(error: ValidationError) -> str:
 
 
 MAX_KNOWN_NAMES = 80
-"""Names of known entities that a prompt shows: those that the messages mention first, then those with most facts."""
+"""Maximum known entities in a prompt: first those that the messages mention, then those with most facts."""
 
 MAX_NOTED_INTERESTS = 50
-"""Interests mentioned once that a prompt shows."""
+"""Maximum interests mentioned once in a prompt."""
 
 MAX_KNOWN_INTENTS = 30
-"""Intents of earlier messages that a prompt shows, those of the latest sessions first."""
+"""Maximum intents of earlier messages in a prompt, latest sessions first."""
 
 MAX_KNOWN_DOMAINS = 30
-"""Domains of known facts that a prompt shows, those with most facts first."""
+"""Maximum domains of known facts in a prompt, those with most facts first."""
 
 MAX_RELATION_CHARACTERS = 120
-"""Characters that a prompt shows of the fact that says who a person is."""
+"""Maximum characters in a prompt of the fact that says who a person is."""
 
 
 class KnownName(BaseModel):
-    """An entity that the user's facts name; `relation` is a fact that says who a person is."""
+    """An entity named by the user's facts; `relation` is a fact that says who a person is."""
 
     name: str
     type: str
@@ -265,7 +264,7 @@ class KnownName(BaseModel):
 
 
 class KnownWorld(BaseModel):
-    """What a first call knows of the user: entities, interests mentioned once, domains, intents, the user's name."""
+    """The known context of a first call: entities, interests mentioned once, domains, intents and the user's name."""
 
     entities: list[KnownName] = Field(default_factory=list)
     interests: list[str] = Field(default_factory=list)
@@ -275,11 +274,11 @@ class KnownWorld(BaseModel):
 
 
 class ExtractionStep(BaseModel):
-    """The result of the first call; without an `extraction` the messages of the batch are erased.
+    """The result of the first call; without an `extraction`, the messages of the batch have been erased.
 
     `has_known_entities` says whether the user had any entity before. `user_name` is the name of the user's own entity,
-    None before it is known, and `user_names` are the user's other names. `labels` are the declared types of candidates
-    by their index, `screenings` what the words do that candidates are taken from, where they are not the user's own.
+    None if still unknown; `user_names` are the user's other names. By candidate index, `labels` are the declared types
+    and `screenings` the purposes of quoted words that are not the user's own.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -325,7 +324,7 @@ class Extractor:
         self._declared_types = declared_types
 
     async def extract(self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel) -> ExtractionStep:
-        """Ask what is worth remembering of a batch, with one structured call."""
+        """Ask with one structured call which parts of a batch are worth remembering."""
         conversation = await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
         if conversation is None:
             return ExtractionStep()
@@ -377,7 +376,7 @@ class Extractor:
     async def extract_with_tools(
         self, owner: Owner, parts: Sequence[MessagePart], model: LanguageModel
     ) -> ExtractionStep:
-        """Let the model save what is worth remembering by calls of the tool `upsert_memories`, until it makes none."""
+        """Let the model save memories by calling the tool `upsert_memories`, until it makes no more calls."""
         conversation = await self._episodes.load_conversation_context(owner, message_ids_of(parts), EARLIER_MESSAGES)
         if conversation is None:
             return ExtractionStep()
@@ -455,15 +454,15 @@ class Extractor:
         )
 
     async def _find_space(self, owner: Owner) -> Space | None:
-        """Return the space that a conversation is in, None for that of a user."""
+        """Return the space of a conversation, or None for a user's own conversation."""
         return await self._spaces.find(owner) if owner.is_space else None
 
 
 def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> list[str]:
-    """Return the names of the user, in order: those of the user's entity, and the one name on the user's lines.
+    """Return the user's names, in order: those of the user's entity, and the one name on the user's lines.
 
-    Lines with several names may be of several people, so that none of them is used; nor is one that has nothing in
-    common with the user's known names, since somebody else may write.
+    Lines with several names may be from several people, so none of those names is used. A name with nothing in common
+    with the user's known names is not used either, since somebody else may be writing.
     """
     names = [alias for entity in known.entities if entity.is_user for alias in entity.aliases]
     names += [known.user_name] if known.user_name else []
@@ -477,7 +476,7 @@ def collect_user_names(lines: Sequence[TranscriptLine], known: KnownWorld) -> li
 
 
 def _without_user_id(entity: KnownName, owner: Owner) -> KnownName:
-    """Return the entity as a prompt shows it; only graphmem knows the user by the user id."""
+    """Return the entity for a prompt, without the user id, which only graphmem uses."""
     if not entity.is_user:
         return entity
     aliases = [alias for alias in entity.aliases if name_key(alias) != name_key(owner.user_id)]
@@ -485,14 +484,14 @@ def _without_user_id(entity: KnownName, owner: Owner) -> KnownName:
 
 
 def speakers_in_space(owner: Owner, lines: Sequence[TranscriptLine]) -> list[str] | None:
-    """Return the names on the lines of users in a space, each once; None for a conversation of one user."""
+    """Return the distinct names on user lines in a space; None for a conversation of one user."""
     if not owner.is_space:
         return None
     return deduplicate(line.speaker or "User" for line in lines if line.role is MessageRole.USER)
 
 
 def _join_instructions(instructions: Instructions, space: Space | None) -> str:
-    """Return what the tenant wants remembered and, in a space, what belongs there."""
+    """Return the tenant's instructions on what to remember and, in a space, what belongs there."""
     if space is None:
         return instructions.text
     shared = f"The conversation belongs to {space.title}, whose members share what is remembered."
@@ -504,9 +503,9 @@ def _join_instructions(instructions: Instructions, space: Space | None) -> str:
 def _render_known_names(
     known: KnownWorld, user_names: Sequence[str], redact: Redactor, speakers: Sequence[str] | None
 ) -> str:
-    """Return one line for each entity, the user's own first; a person's with the fact that says who it is.
+    """Return one line per entity, the user's own first, with the fact that says who a person is.
 
-    In a space, each of the `speakers` is the user on the lines that bear the name.
+    In a space, each of the `speakers` is the user on the lines under that name.
     """
     others = [name for name in user_names if name != known.user_name]
     also = f", also called {', '.join(others)}" if others else ""

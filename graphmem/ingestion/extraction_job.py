@@ -1,6 +1,6 @@
-"""Extraction as a durable job: the batches of messages, one after the other, each in three steps.
+"""Extraction as a durable job: batches of messages in sequence, each in three steps.
 
-The job records the first two, the model calls; the graph records the last, the transaction.
+The job records the first two steps, the model calls; the graph records the third, the transaction.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ QueueSummary = Callable[[Owner, str], Awaitable[object]]
 """Queue the summary of a session, by its id."""
 
 QueueLearning = Callable[[Owner, Sequence[str], Mapping[str, Sequence[Wish]]], Awaitable[None]]
-"""Queue the job that learns from what messages were found to be about, by their ids, and from their wishes."""
+"""Queue the job that learns from the topics of messages, by message id, and from the wishes in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """What a batch came to; `skip_reason` is None when the model found something worth remembering.
+    """The outcome of a batch; `skip_reason` is None if the model found something worth remembering.
 
-    `summarize` says that the user asks for a summary of the session, `turns` what messages were found to be about.
+    `summarize` means that the user asked for a session summary; `turns` are the topics of the messages.
     """
 
     message_ids: Sequence[str]
@@ -68,7 +68,7 @@ class BatchResult:
 
 
 class ExtractionJob:
-    """Handles extraction jobs: up to two model calls a batch, one where nothing is related to what is known."""
+    """Handles extraction jobs, with up to two model calls per batch; one if nothing known is related."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class ExtractionJob:
     ) -> None:
         """`zone` is the IANA zone of users without one of their own.
 
-        `quarantine` says what becomes of statements from text that addresses the assistant.
+        `quarantine` decides whether statements from text that addresses the assistant are kept for review or refused.
         """
         self._keeps_caught = quarantine == "keep"
         self._episodes = episodes
@@ -133,7 +133,7 @@ class ExtractionJob:
             for number, parts in enumerate(payload.batches, 1)
         ]
         extracted = {message_id for batch in batches for message_id in batch.message_ids}
-        # What a system says is in no batch, nor is the result of a tool without a dialogue.
+        # Batches leave out system messages, and tool results without a dialogue.
         others = [message_id for message_id in payload.message_ids if message_id not in extracted]
         if others:
             await steps.run("mark read", lambda: self._episodes.mark_extracted(owner, others))
@@ -149,7 +149,7 @@ class ExtractionJob:
         first_call: MakeFirstCall,
         model: LanguageModel,
     ) -> BatchResult:
-        """Extract from one batch; one without a statement has no second call."""
+        """Extract from one batch; without statements there is no second call."""
         owner, message_ids = payload.owner, message_ids_of(parts)
         first = await steps.run(f"extract {number}", partial(first_call, owner, parts, model), ExtractionStep)
         if first.extraction is None:
@@ -185,7 +185,7 @@ class ExtractionJob:
         )
 
     def _read_answer(self, owner: Owner, first: ExtractionStep, extraction: Extraction) -> Batch:
-        """Return what the first call found, with the candidates that can be used as statements."""
+        """Return the batch of the first call, with the candidates that can be used as statements."""
         batch = Batch(
             session_id=first.session_id,
             lines=first.lines,
@@ -208,7 +208,7 @@ class ExtractionJob:
             first.labels,
             first.screenings,
         )
-        if extraction.skip:  # what is caught is kept all the same
+        if extraction.skip:  # caught statements are kept all the same
             statements, refusals = [statement for statement in statements if statement.catch], []
         caught = [
             (statement, replace(statement.catch, is_kept=statement.catch.is_kept and self._keeps_caught))
@@ -238,7 +238,7 @@ class ExtractionJob:
         return bool(self._policy.refused_classes(value, owner.tenant))
 
     async def _queue_followers(self, payload: ExtractionPayload, batches: Sequence[BatchResult], steps: Steps) -> None:
-        """Queue what follows from the batches: learning from their turns, and a summary that the user asked for."""
+        """Queue the follow-up jobs: learning from the turns, and a summary if the user asked for one."""
         message_ids = [message_id for batch in batches if batch.turns for message_id in batch.message_ids]
         wishes = {turn.message_id: turn.wishes for batch in batches for turn in batch.turns if turn.wishes}
         if message_ids and self._queue_learning and not payload.owner.is_space:
@@ -257,16 +257,16 @@ def _job_outcome(batches: Sequence[BatchResult], embedded: Receipt) -> JobOutcom
 
 
 def _is_skipped(first: ExtractionStep, extraction: Extraction) -> bool:
-    """Return whether the model found nothing worth keeping, nor anything that may have to be quarantined."""
+    """Return whether the model found nothing to keep and nothing that may have to be quarantined."""
     return not extraction.candidates or (extraction.skip and not first.screenings)
 
 
 def _collect_alias_groups(
     owner: Owner, extraction: Extraction, user_names: Sequence[str], lines: Sequence[TranscriptLine]
 ) -> list[AliasGroup]:
-    """Return the alias groups of an answer; in a space, where several people are "the user", none of the user.
+    """Return the alias groups of an answer; without the user's in a space, where several people are "the user".
 
-    Names that only a text of others gives the user are none.
+    Names that only third-party text gives the user are left out.
     """
     collected = collect_alias_groups(extraction, user_names)
     groups = [group if group.is_of_user else with_sources(group, lines) for group in collected]

@@ -1,4 +1,4 @@
-"""Saving of statements that a model compares with what is known: a batch whose statements the caller gives."""
+"""Saving of statements that a model compares with known facts: a batch of statements given by the caller."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import SourceKind
 
 MAX_INFERRED = 20
-"""Statements of one save that a model compares with what is known."""
+"""Maximum statements per save that a model compares with known facts."""
 
 _SAVE_RESULTS = TypeAdapter(list[SaveResult])
 
 
 class InferredSave:
-    """Saves statements as the reconciliation of messages would: it inserts, reinforces, supersedes or skips them."""
+    """Saves statements as reconciliation saves those in messages: inserting, reinforcing, superseding or skipping."""
 
     def __init__(
         self,
@@ -69,9 +69,9 @@ class InferredSave:
         request: IdempotentRequest | None = None,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
-        """Save statements in the order given, all or none: all of them in one place, the owner's or one of `spaces`.
+        """Save statements in the order given, all or none, in one place: the owner's memory or one of `spaces`.
 
-        Raises NotConfigured without a model, InvalidInput for too many statements, ModelUnavailable for a model that
+        Raises NotConfigured without a model, InvalidInput for too many statements, and ModelUnavailable if the model
         fails.
         """
         if self._model is None:
@@ -136,7 +136,7 @@ class InferredSave:
 
 
 def _to_statement(memory: MemoryIn, now: datetime, kind: SourceKind) -> Statement:
-    """Return what a source of a kind states now."""
+    """Return a memory as a statement made now by a source of `kind`."""
     return Statement(
         memory=memory,
         sent_at=now,
@@ -150,7 +150,7 @@ def _to_statement(memory: MemoryIn, now: datetime, kind: SourceKind) -> Statemen
 def _results_of(
     statements: Sequence[Statement], plan: ActionPlan, saved: Sequence[tuple[NewMemory, SaveResult]]
 ) -> list[SaveResult]:
-    """Return the result of each statement: its first save, or why there is none and the memory that it concerns."""
+    """Return the result of each statement: its first save, or why it was not saved and the memory concerned."""
     results = [SaveResult(action=SaveAction.SKIP, memory=None, reason="known already") for _ in statements]
     for veto in plan.vetoes:
         results[veto.index] = SaveResult(action=SaveAction.SKIP, memory=None, reason=veto.reason)

@@ -1,4 +1,4 @@
-"""The jobs of ingestion: their kinds and payloads, which hold no text, and what they report in `Job.actions`."""
+"""The ingestion jobs: kinds, payloads (which hold no text), and the actions reported in `Job.actions`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NO_MODEL_REASON = "no language model is configured: set OPENAI_API_KEY or OPENAI
 class ExtractionPayload(UserJobPayload):
     """Messages to extract memories from, cut into batches when the job is queued.
 
-    `embedded_texts` is how many of them were embedded when they arrived, which the receipt of the job counts.
+    `embedded_texts` is the number of them embedded on arrival, which the job's receipt counts.
     """
 
     session_id: str
@@ -36,14 +36,14 @@ class SummaryPayload(UserJobPayload):
 
 
 class ClosingPayload(SummaryPayload):
-    """A session that was closed; `summarize` says whether to summarize it, `reason` why not."""
+    """A closed session; `summarize` says whether to summarize it, and `reason` why not."""
 
     summarize: bool
     reason: str | None = None
 
 
 class EmbeddingPayload(UserJobPayload):
-    """Messages that were stored without a vector."""
+    """Messages stored without a vector."""
 
     message_ids: list[str]
 
@@ -55,7 +55,7 @@ TOOL_EXTRACTION_JOB = JobKind("tool_extraction", ExtractionPayload)
 """Extracts memories by letting the model call the tool `upsert_memories`."""
 
 EMBEDDING_JOB = JobKind("message_embedding", EmbeddingPayload)
-"""Computes the vectors of messages that were stored while the embedder was unavailable or slow."""
+"""Computes the vectors of messages stored while the embedder was unavailable or slow."""
 
 SUMMARY_JOB = JobKind("summary", SummaryPayload)
 """Summarizes a session."""
@@ -65,19 +65,19 @@ CLOSING_JOB = JobKind("session_closing", ClosingPayload)
 
 
 MAX_REASON_CHARACTERS = 200
-"""Characters of a model's reason that are stored."""
+"""Maximum characters stored of a model's reason."""
 
 MemoryActionName = Literal[
     "insert", "reinforce", "supersede", "contest", "end", "skip", "delete", "refuse", "quarantine", "note", "promote"
 ]
-"""What was done about a statement; `end` gave a memory the end that was stated, `refuse` and `note` wrote none.
+"""What was done about a statement; `end` gave a memory its stated end, `refuse` and `note` wrote nothing.
 
-`quarantine` keeps it from the memories until an admin releases or drops it.
+`quarantine` holds the statement back until an admin releases or drops it.
 """
 
 
 class MemoryAction(JobAction):
-    """What was done about one statement, or why it was not done; `superseded` are ids of memories it ended.
+    """What was done about one statement, or why nothing was; `superseded` are the ids of memories it ended.
 
     `quarantine_id` is the id of a statement in quarantine.
     """
@@ -91,7 +91,7 @@ class MemoryAction(JobAction):
 
     @classmethod
     def refused(cls, type: str, reason: str | None, memory_id: str | None = None) -> MemoryAction:
-        """Return the action for what is not done, never with its text."""
+        """Return the action for a refused statement, never with its text."""
         return cls(action="refuse", memory_id=memory_id, type=type, reason=reason)
 
     @classmethod
@@ -103,7 +103,7 @@ class MemoryAction(JobAction):
 
 
 class LinkAction(JobAction):
-    """A known entity that was given a new name, or further aliases."""
+    """A known entity that received a new name or further aliases."""
 
     action: Literal["link"] = "link"
     entity_id: str
@@ -116,7 +116,7 @@ ExtractionAction = MemoryAction | LinkAction
 
 
 def shorten_reason(reason: str) -> str:
-    """Return a model's reason on one line, without what cannot be stored, cut at `MAX_REASON_CHARACTERS`."""
+    """Return a model's reason on one line, without unstorable characters, cut to `MAX_REASON_CHARACTERS`."""
     return " ".join(remove_unstorable(reason).split())[:MAX_REASON_CHARACTERS]
 
 
@@ -124,5 +124,5 @@ _ACTIONS: TypeAdapter[list[ExtractionAction]] = TypeAdapter(list[ExtractionActio
 
 
 def parse_extraction_actions(text: str) -> list[ExtractionAction]:
-    """Return the actions that an applied batch has recorded as JSON."""
+    """Return the actions recorded as JSON for an applied batch."""
     return _ACTIONS.validate_json(text)

@@ -1,4 +1,4 @@
-"""The results of linking: the entities that names in statements mean, and the facts near the statements. Pure."""
+"""Linking: the entities meant by names in statements, and the facts related to the statements. Pure."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.text.names import is_possessive_phrase
 
 MAX_RELATED_PER_STATEMENT = 8
-"""Most related facts one statement is compared with."""
+"""Maximum related facts to compare with one statement."""
 
 MAX_RELATED_PER_BATCH = 40
-"""Most related facts one batch is compared with."""
+"""Maximum related facts to compare with one batch."""
 
 MIN_CONTENT_COSINE = 0.40
-"""Cosine from which on two statements may be about the same thing."""
+"""Minimum cosine for two statements to count as possibly about the same thing."""
 
 MIN_CONTENT_COSINE_IF_CLOSE = 0.25
-"""Cosine from which on a plan, or a fact about an entity that the statement names, may be about the same thing."""
+"""Minimum cosine for a plan, or for a fact about an entity that the statement names."""
 
 MAX_PENDING_PER_BATCH = 12
-"""Most further plans and open loops that a batch is compared with: any statement may settle one."""
+"""Maximum further plans and open loops to compare with a batch, since any statement may settle one."""
 
-# What linking finds
+# Results of linking
 
 
 class EntityIds(BaseModel):
-    """The ids of known entities that statements name; `user` is the user's own entity, None before its first fact."""
+    """The ids of known entities named by statements; `user` is the user's own entity, None before its first fact."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -54,15 +54,15 @@ class EntityIds(BaseModel):
         return {*self.by_name_key.values(), *([self.user] if self.user else ())}
 
     def with_names(self, ids: Mapping[str, str]) -> EntityIds:
-        """Return these ids and those of further name keys."""
+        """Return these ids plus those of further name keys."""
         return EntityIds(user=self.user, by_name_key={**self.by_name_key, **ids})
 
     def of_entity(self, entity: EntityIn | None) -> str | None:
-        """Return the id of a named entity, or None for an unknown one."""
+        """Return the id of a named entity, or None if it is unknown."""
         return self.by_name_key.get(name_key(entity.name)) if entity else None
 
     def of_subject(self, statement: Statement) -> str | None:
-        """Return the id of the entity a statement is about; one without a subject is about the user."""
+        """Return the id of the entity a statement is about; without a subject, that is the user."""
         return self.of_entity(statement.memory.subject) if statement.memory.subject else self.user
 
     def named_in(self, statement: Statement) -> set[str]:
@@ -81,7 +81,7 @@ class PossibleEntity(BaseModel):
 
 
 class AmbiguousName(BaseModel):
-    """A name that may mean one of several known entities, by id, or none."""
+    """A name that may mean one of several known entities, by id, or none of them."""
 
     name: str
     type: str | None
@@ -89,10 +89,10 @@ class AmbiguousName(BaseModel):
 
 
 class LinkingResult(BaseModel):
-    """What linking found for the statements of a batch.
+    """The result of linking the statements of a batch.
 
-    `related` are the memory ids of known facts in the order in which they were learned; `related_by_statement` are
-    positions in that list, for each statement.
+    `related` are the memory ids of known facts in the order they were learned; `related_by_statement` holds, for each
+    statement, positions in that list.
     """
 
     entities: EntityIds = Field(default_factory=EntityIds)
@@ -103,7 +103,7 @@ class LinkingResult(BaseModel):
 
 
 def collect_named_entities(statements: Sequence[Statement], aliases: Sequence[AliasGroup]) -> dict[str, EntityIn]:
-    """Return every entity that statements and alias groups name, by name key; one with a type where any has it."""
+    """Return every entity named by statements and alias groups, by name key, preferring one with a type."""
     named: dict[str, EntityIn] = {}
     for statement in statements:
         for entity in statement.named_entities:
@@ -120,7 +120,7 @@ def collect_named_entities(statements: Sequence[Statement], aliases: Sequence[Al
 
 
 class RelatedFact(NamedTuple):
-    """A known fact and its cosines with each of the statements."""
+    """A known fact and its cosine with each statement."""
 
     fact: Fact
     similarities: Sequence[float]
@@ -137,17 +137,17 @@ def has_same_subject(statement: Statement, fact: Fact, entities: EntityIds) -> b
 
 
 def has_same_slot(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a statement has subject and predicate of a fact, with which a single-valued one competes."""
+    """Return whether a statement has a fact's subject and predicate, so that it competes if single-valued."""
     return has_same_subject(statement, fact, entities) and fact.predicate == statement.memory.predicate
 
 
 def has_same_wording(statement: Statement, fact: Fact) -> bool:
-    """Return whether a statement has the text of a fact, as it is written."""
+    """Return whether a statement has exactly the text of a fact."""
     return content_hash(statement.memory.content) == fact.content_hash
 
 
 def repeats(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a statement has the text, the subject, the predicate and the object of a fact."""
+    """Return whether a statement has the text, subject, predicate and object of a fact."""
     return (
         has_same_wording(statement, fact)
         and has_same_slot(statement, fact, entities)
@@ -156,7 +156,7 @@ def repeats(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
 
 
 def has_same_object(statement: Statement, fact: Fact, entities: EntityIds) -> bool:
-    """Return whether a statement has the object of a fact, or neither has one; an unknown object is another one."""
+    """Return whether a statement and a fact have the same object or none; an unknown object counts as different."""
     given = statement.memory.object
     if given is None or fact.object_id is None:
         return given is None and fact.object_id is None
@@ -171,10 +171,10 @@ def has_stated_start(fact: Fact) -> bool:
 def select_related_facts(
     found: Sequence[RelatedFact], statements: Sequence[Statement], entities: EntityIds
 ) -> tuple[list[Fact], list[list[int]]]:
-    """Return the facts worth comparing, in the order they were learned, and for each statement their positions.
+    """Return the facts worth comparing, in the order they were learned, and their positions for each statement.
 
-    The best facts of each statement are taken in turn up to the limit of the batch, then the plans and open loops that
-    are nearest to any of them.
+    The best facts of each statement are taken in turn up to the batch limit, then the plans and open loops closest to
+    any statement.
     """
     best_by_statement: list[list[RelatedFact]] = []
     for index, statement in enumerate(statements):
@@ -202,9 +202,10 @@ def select_related_facts(
 
 
 def score_relatedness(known: RelatedFact, index: int, statement: Statement, entities: EntityIds) -> float:
-    """Return how related a fact is to the statement at `index`; 0 for one that is not worth comparing.
+    """Return how related a fact is to the statement at `index`, or 0 if it is not worth comparing.
 
-    The same statement scores 3, a competing single value 2, the same two entities 1 to 2, any other its cosine.
+    The same statement scores 3, a competing single value 2, the same two entities 1 to 2, and any other fact its
+    cosine.
     """
     fact, similarity = known.fact, known.similarities[index]
     same_subject = has_same_subject(statement, fact, entities)
@@ -227,11 +228,11 @@ def score_relatedness(known: RelatedFact, index: int, statement: Statement, enti
 
 @dataclass(slots=True)
 class NameResolution:
-    """What the names of a batch mean.
+    """The meanings of the names in a batch.
 
     `canonical_names` are the names to save under, by name key. `renames` are new names by entity id. `aliases` are
-    other names by entity id, or by the name key of an entity that does not exist yet. `rejected_pairs` are the reasons
-    why names that were said to mean one entity do not.
+    other names by entity id, or by name key for an entity that does not exist yet. `rejected_pairs` are the reasons why
+    names said to mean one entity do not.
     """
 
     canonical_names: dict[str, str] = field(default_factory=dict)
@@ -248,11 +249,11 @@ def resolve_names(
     alias_groups: Sequence[AliasGroup],
     own: str,
 ) -> NameResolution:
-    """Return what the names of a batch mean.
+    """Return the meanings of the names in a batch.
 
     `entities` are the ids of known entities by name key, `decided` the ids that a model chose, `written_names` the
-    names as they were written, by name key, `names` the known entities by id, and `own` the id of the user's entity,
-    or its name key if there is none yet.
+    names as written, by name key, `names` the known entities by id, and `own` the id of the user's entity, or its name
+    key if there is none yet.
     """
     resolution = NameResolution()
     ids = {key: entity_id for key, entity_id in {**entities, **decided}.items() if key and entity_id in names}
@@ -286,10 +287,10 @@ def with_canonical_names(memory: MemoryIn, canonical_names: Mapping[str, str]) -
 
 
 def choose_user_name(current: str, user_id: str, alias_groups: Sequence[AliasGroup]) -> str | None:
-    """Return the name that the user's own entity gets instead of its current one, or None.
+    """Return the new name for the user's own entity, or None to keep the current one.
 
-    The user id gives way to any name, another name to a fuller form of it, and to one with another surname that is new.
-    What the messages say comes before the names that are known already, which are in the first group.
+    Any name replaces the user id; another name is replaced by a fuller form of it, or by one with a different, new
+    surname. Names from the messages take precedence over known names, which are in the first group.
     """
     groups = [group for group in alias_groups if group.is_of_user and group.others]
     known_keys = {name_key(name) for group in alias_groups[:1] for name in group.others}
@@ -320,7 +321,7 @@ def _apply_alias_group(
     if known_ids:
         entity = names[known_ids[0]]
         ids.update({name_key(name): entity.id for name in group_names})
-        # The first name of a group is the fullest one.
+        # The first name of a group is the fullest.
         for name in group_names:
             _add_name(resolution, entity, name, is_fuller=name == group.name)
         return
@@ -331,9 +332,10 @@ def _apply_alias_group(
 
 
 def _add_name(resolution: NameResolution, entity: EntityRef, name: str, *, is_fuller: bool = False) -> None:
-    """Give a known entity one more name: as its canonical name if it is fuller, else as an alias.
+    """Give a known entity another name: as its canonical name if it is fuller, else as an alias.
 
-    A person's bare first name becomes no alias, because the next person of that name would be taken for this one.
+    A person's bare first name does not become an alias, or the next person with that name would be mistaken for this
+    one.
     """
     current = resolution.renames.get(entity.id, entity.name)
     if name_key(name) == name_key(current):

@@ -33,20 +33,20 @@ from graphmem.runtime.field_types import content_hash, name_key
 from graphmem.tenants.trust import Effect, TrustOrder
 
 MAX_SUPERSESSIONS_PER_BATCH = 12
-"""Most memories one batch may supersede or give an end."""
+"""Maximum memories that one batch may supersede or end."""
 
 MAX_DELETIONS_PER_BATCH = 3
-"""Most memories one batch may delete."""
+"""Maximum memories that one batch may delete."""
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
-"""A day as the answer gives it."""
+"""A day as written in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """A memory that gets the end which the statement at `index` gives, or is deleted because the user took it back.
+    """A memory to end because of the statement at `index`, or to delete because the user took it back.
 
-    `at` is the end in UTC and `stated` as it was stated; without them the memory is deleted. A plan whose day has
+    `at` is the end in UTC and `stated` the end as stated; without them the memory is deleted. A plan whose day has
     passed ends without a statement.
     """
 
@@ -59,7 +59,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Veto:
-    """An action that was proposed for a statement and is not done; `is_saved` says that the statement is saved."""
+    """An action proposed for a statement but not carried out; `is_saved` means that the statement is saved anyway."""
 
     index: int
     action: str
@@ -68,7 +68,7 @@ class Veto:
     is_saved: bool = False
 
     def to_action(self, type: MemoryType) -> MemoryAction:
-        """Return what the job reports of it, for a statement of a type."""
+        """Return the action that the job reports, for a statement of `type`."""
         what = f"not to {self.action}" if self.memory_id else f"no {self.action}"
         outcome = "; the new statement is saved next to it" if self.is_saved else ""
         return MemoryAction.refused(type.value, f"{what}: {self.reason}{outcome}", self.memory_id)
@@ -76,10 +76,10 @@ class Veto:
 
 @dataclass(slots=True)
 class ActionPlan:
-    """What to do, in order, and what was vetoed.
+    """The actions to carry out, in order, and the vetoes.
 
-    `unusable` are the parts of the answer that do not fit it, or are about nothing that the prompt showed, as
-    sentences. `resolved_names` are the ids of the known entities that ambiguous names mean, by name key.
+    `unusable` are sentences about the parts of the answer that do not fit it or refer to nothing in the prompt.
+    `resolved_names` are the ids of the known entities that ambiguous names mean, by name key.
     """
 
     ends: list[End] = field(default_factory=list)
@@ -94,9 +94,9 @@ class ActionPlanner:
     """Makes the plan of one batch for the facts as they are now.
 
     `facts` are the believed versions of the related facts and of those that compete with a single-valued statement, by
-    memory id; `entity_refs` the entities they name, by id. By `order` a statement ends and deletes nothing that a more
-    trusted source says: it is planned as if it did, and saved as contested. The statements of a save are given
-    (`is_given`) by a caller.
+    memory id; `entity_refs` are the entities they name, by id. By `order`, a statement never ends or deletes a fact
+    from a more trusted source: it is planned as if it did, and saved as contested. With `is_given`, a caller supplied
+    the statements.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class ActionPlanner:
         return self._plan
 
     def _rank(self, index: int, decisions: Mapping[int, Decision]) -> int:
-        """Return the turn of a statement: stated ends, then what ends memories, then what may reinforce others."""
+        """Return a statement's turn: stated ends, then statements that end memories, then possible reinforcements."""
         decision = decisions.get(index + 1)
         if self._find_ended_state(self._statements[index], decision):
             return 0
@@ -150,7 +150,7 @@ class ActionPlanner:
             self._decide(index, statement, decision)
 
     def _read_decisions(self, answer: Reconciliation) -> dict[int, Decision]:
-        """Return the decisions by the number of their statement; of several about one statement the last counts."""
+        """Return the decisions by statement number; the last of several about one statement counts."""
         decisions = {decision.new: decision for decision in answer.decisions}
         usable = {number: decision for number, decision in decisions.items() if 1 <= number <= len(self._statements)}
         if repeated := len(answer.decisions) - len(decisions):
@@ -200,12 +200,12 @@ class ActionPlanner:
             self._supersede(index, statement, decision, known)
 
     def _facts_of_decision(self, decision: Decision) -> list[Fact]:
-        """Return the facts that a decision names; numbers that the prompt did not show are ignored."""
+        """Return the facts that a decision names; numbers not shown in the prompt are ignored."""
         facts = (self._find_shown(number) for number in dict.fromkeys(decision.known))
         return [fact for fact in facts if fact]
 
     def _find_shown(self, number: int) -> Fact | None:
-        """Return the fact that the prompt showed under a number."""
+        """Return the fact shown in the prompt under a number."""
         related = self._linking.related
         return self._facts.get(related[number - 1]) if 1 <= number <= len(related) else None
 
@@ -225,7 +225,7 @@ class ActionPlanner:
         self._note_replaced_values(memory, statement)
 
     def _save(self, index: int, memory: MemoryIn, **changes: Any) -> None:
-        """Save a memory for a statement, with its source and what it states, except for what `changes` says."""
+        """Save a memory for a statement, with its source and fields, except for those in `changes`."""
         statement = self._statements[index]
         planned = NewMemory(
             memory,
@@ -236,11 +236,11 @@ class ActionPlanner:
         self._plan.saves.append(replace(planned, **changes))
 
     def _stated_fields(self, statement: Statement, *, means_known: bool = False) -> set[str]:
-        """Return the fields that a repetition takes over where they are new: those that somebody stated.
+        """Return the fields that a repetition updates with new values: those that somebody stated.
 
-        Of a statement that a caller gave, these are the fields given, and of one that only means what is known, its
-        tags and metadata. Of a statement in messages these are its times: type, tags, expiry and metadata are the
-        extraction's.
+        For a statement given by a caller, these are the fields given, or only its tags and metadata if it merely means
+        the same as a known fact. For a statement in messages, these are its times: extraction chose its type, tags,
+        expiry and metadata.
         """
         if self._is_given:
             given = set(statement.memory.model_fields_set)
@@ -248,7 +248,7 @@ class ActionPlanner:
         return {"invalid_at", *(["valid_at"] if statement.is_dated else [])}
 
     def _find_immutable_repetition(self, statement: Statement) -> Fact | None:
-        """Return an immutable fact that says the same and would have to end where the statement starts."""
+        """Return an immutable fact that says the same but would have to end where the statement starts."""
         start = statement.memory.valid_at
         if start is None:
             return None
@@ -264,7 +264,7 @@ class ActionPlanner:
         )
 
     def _note_replaced_values(self, memory: MemoryIn, statement: Statement) -> None:
-        """Remember which facts a single-valued statement ends on its own, so that no other statement ends them too."""
+        """Record the facts that a single-valued statement already ends, so that no other statement ends them too."""
         if not memory.single_valued:
             return
         start = memory.valid_at or statement.sent_at
@@ -318,13 +318,13 @@ class ActionPlanner:
     def _entity_input(self, entity_id: str) -> EntityIn | None:
         return None if entity_id == self._entities.user else EntityIn(name=self._entity_refs[entity_id].name)
 
-    # What ends
+    # Ends
 
     def _find_ended_state(self, statement: Statement, decision: Decision | None) -> Fact | None:
-        """Return the known state of which a statement only states the end, which then needs no second memory.
+        """Return the known state whose end a statement merely states, which makes a second memory unnecessary.
 
-        The decision names it as repeated; or the statement is the same state, which the decision names as superseded or
-        which is worded like it.
+        Either the decision names it as repeated, or the statement is the same state, and the decision names it as
+        superseded or their wording is the same.
         """
         if statement.retracts:
             return None
@@ -334,7 +334,7 @@ class ActionPlanner:
             known = named if len(named) == 1 else []
         else:
             known = [fact for fact in self._facts.values() if has_same_wording(statement, fact)]
-        if action is ActionKind.REINFORCE:  # that both say the same is the model's judgement, whatever they are made of
+        if action is ActionKind.REINFORCE:  # whether both say the same is the model's judgement, whatever their fields
             known = [fact for fact in known if may_repeat(statement, fact, self._entities)]
         else:
             known = [fact for fact in known if is_same_state(statement, fact, self._entities)]
@@ -374,7 +374,7 @@ class ActionPlanner:
         memory = statement.memory
         if superseded:
             memory = self._superseding_memory(statement, decision, stated_end, superseded)
-        # What was vetoed must not end all the same, as a competing value of a single-valued statement.
+        # A vetoed end must not happen anyway, as the competing value of a single-valued statement.
         kept = [fact for fact in self._competing_facts(statement) if fact not in superseded]
         if memory.single_valued and any(
             fact.immutable or (fact in known and not _is_disjoint_in_time(statement, fact)) for fact in kept
@@ -394,8 +394,8 @@ class ActionPlanner:
     ) -> MemoryIn:
         """Return the statement as the memory that supersedes facts, with its start.
 
-        Without a stated start it starts at the stated end of what it replaces. Where that is still to come, only the
-        next value of the same relation starts then: a mere announcement holds from its message.
+        Without a stated start, it starts at the stated end of the facts it replaces. If that lies ahead, only the next
+        value of the same relation starts then; a mere announcement holds from its message.
         """
         memory = statement.memory
         start, metadata = memory.valid_at, memory.metadata
@@ -411,7 +411,7 @@ class ActionPlanner:
         return memory.model_copy(update={"supersedes": ids, "valid_at": start.astimezone(UTC), "metadata": metadata})
 
     def _save_remainder(self, index: int, statement: Statement, remaining: str, fact: Fact) -> None:
-        """Save the part of a superseded memory that still holds, which has held since that memory did."""
+        """Save the part of a superseded memory that still holds, with the memory's start."""
         remaining = remaining.strip()
         said = {content_hash(other.memory.content) for other in self._statements} | {fact.content_hash}
         if not remaining or content_hash(remaining) in said:
@@ -421,7 +421,7 @@ class ActionPlanner:
         self._save(index, memory, source_kind=fact.trust_kind)
 
     def _contest(self, index: int, statement: Statement, known: Sequence[Fact]) -> None:
-        """Save a statement as contested beside what it contradicts; neither ends the other."""
+        """Save a statement as contested next to the facts it contradicts; neither ends the other."""
         contested: list[str] = []
         for fact in known:
             if reason := self._find_veto(statement, fact, None, contests=True):

@@ -1,4 +1,4 @@
-"""The quarantine: statements that extraction keeps from the memories, until an admin releases or drops them."""
+"""The quarantine: statements that extraction withholds until an admin releases or drops them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ async def put_into_quarantine(
     job_id: str,
     now: datetime,
 ) -> list[MemoryAction]:
-    """Put statements that were caught into quarantine, in an open transaction that has locked the owner.
+    """Quarantine caught statements, in an open transaction that has locked the owner, and return the actions taken.
 
-    Returns what was done. A statement with the same content as one that is there already is counted with it.
+    A statement with the same content as a quarantined one is counted with it.
     """
     caught = [(statement, statement.catch) for statement in statements if statement.catch]
     if not caught:
@@ -84,10 +84,10 @@ class QuarantineService:
     async def release(
         self, tenant: str, statement_id: str, *, actor: str, request: IdempotentRequest | None = None
     ) -> SaveResult:
-        """Save a statement as the memory that it would have been, and remove it from the quarantine.
+        """Save a quarantined statement as a memory and remove it from the quarantine.
 
-        Raises NotFound for a statement that is not in the quarantine of the tenant, Conflict where an immutable memory
-        prevents the save, which leaves it there.
+        Raises NotFound if the statement is not in the tenant's quarantine, and Conflict if an immutable memory prevents
+        the save, in which case it stays there.
         """
         rows = await self._graph.fetch("quarantine.find", tenant=tenant, id=statement_id)
         stored = rows[0]["statement"] if rows else None
@@ -113,12 +113,12 @@ class QuarantineService:
         )
 
     async def drop(self, tenant: str, statement_id: str) -> None:
-        """Erase a statement; raise NotFound for one that is not in the quarantine of the tenant."""
+        """Erase a statement; raise NotFound if it is not in the tenant's quarantine."""
         if not await self._graph.execute("quarantine.remove", tenant=tenant, id=statement_id):
             raise _not_in_quarantine()
 
     async def _embed(self, memory: MemoryIn) -> dict[str, Vector]:
-        """Return the vectors of what a memory says and names, by text."""
+        """Return the vectors of a memory's content and entity names, by text."""
         names = [entity.name for entity in (memory.subject, memory.object, *memory.entities) if entity]
         texts = list(dict.fromkeys([memory.content, *names]))
         return dict(zip(texts, await self._embedder.embed(texts), strict=True))

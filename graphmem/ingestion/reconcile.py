@@ -1,4 +1,4 @@
-"""Reconciliation: statements are linked to what is known, and a model decides where the rules cannot.
+"""Reconciliation: link statements to known facts, and let a model decide where the rules cannot.
 
 The second model call of a batch: whether it is needed, its prompt, and its answer.
 """
@@ -55,19 +55,18 @@ from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 from graphmem.text.tokenising import build_lucene_query, query_terms
 
 FACTS_PER_CHANNEL = 24
-"""Facts that are found by vector, by words and at entities, of each, before the most related are selected."""
+"""Number of facts fetched per channel (vector, words, entities) before the most related are selected."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
     """The statements of a batch of messages, or of a save, on their way into the graph.
 
-    `lines` are the messages as the prompts show them, in which the user is called `user_label`; `keywords` are words by
-    which to look for what is known. `user_name` is the user's name, if known. `caught` are the statements that go into
-    quarantine or are refused, and `refusals` say what is refused.
-    `linking` and `answer` are the results of reconciliation. `transcript` is what a model that calls tools was asked,
-    which is kept in the session `run_session_id`. The statements of a save are given (`is_given`), by the member
-    `speaker` of a space.
+    `lines` are the messages as shown in prompts, which call the user `user_label`; `keywords` are search words for
+    known facts. `user_name` is the user's name, if known. `caught` are the statements to quarantine or refuse, and
+    `refusals` say which are refused. `linking` and `answer` are the results of reconciliation. `transcript` is the
+    prompt of a model that calls tools, kept in the session `run_session_id`. The statements of a save are given
+    (`is_given`), by the member `speaker` of a space.
     """
 
     id: str = ""
@@ -90,7 +89,7 @@ class Batch:
     speaker: str | None = None
 
     def texts(self, owner: Owner) -> list[str]:
-        """Return the texts whose vectors a write may need, except those that the answer adds."""
+        """Return the texts whose vectors a write may need, except those added by the answer."""
         names = [entity.name for entity in collect_named_entities(self.statements, self.aliases).values()]
         if new_name := choose_user_name(self.user_name or owner.user_id, owner.user_id, self.aliases):
             names.append(new_name)
@@ -103,9 +102,9 @@ class Batch:
 async def find_exact_matches(
     transaction: Transaction, owner: Owner, keys: Sequence[str], statements: Sequence[Statement]
 ) -> EntityIds:
-    """Return the entities that statements mean by these name keys, by name before alias, and the user's own.
+    """Return the entities that match these name keys, by name before alias, and the user's own.
 
-    An alias that a source gave leads no statement of a more trusted one.
+    An alias from one source is not used for a statement from a more trusted source.
     """
     rows = await transaction.run(
         "extraction.find_entities_by_keys", group_ids=[owner.group_id], keys=[*keys, name_key(owner.entity_name)]
@@ -129,7 +128,7 @@ async def find_exact_matches(
 
 
 def source_of_name(key: str, statements: Iterable[Statement], order: TrustOrder) -> SourceKind:
-    """Return the most trusted source of the statements that use a name: the user where none does."""
+    """Return the most trusted source of the statements that use a name, or the user if none does."""
     kinds = [one.source_kind(order) for one in statements if key in name_keys_of(one.memory)]
     return order.most_trusted(kinds or ["user"])
 
@@ -140,7 +139,7 @@ def name_keys_of(memory: MemoryIn) -> set[str]:
 
 
 def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[str, str]:
-    """Return the ids of unknown names that mean a known entity: its full name is known, or one of its aliases alone."""
+    """Return entity ids for a group's unknown names if its full name, or only one entity by its aliases, is known."""
     found: dict[str, str] = {}
     for group in aliases:
         if group.is_of_user:
@@ -154,14 +153,14 @@ def _ids_by_alias(aliases: Sequence[AliasGroup], entities: EntityIds) -> dict[st
 
 
 def _is_called(entity: EntityIn, possible: PossibleEntity) -> bool:
-    """Return whether a known person may be called by a name: it is an alias or part of the person's own name."""
+    """Return whether a known person may be called by a name: an alias, or part of the person's own name."""
     return possible.type == PERSON_TYPE and (
         name_key(entity.name) in map(name_key, possible.aliases) or is_short_form(entity.name, possible.name)
     )
 
 
 def _is_unsettled(options: Sequence[str], known_id: str | None) -> bool:
-    """Return whether a name may mean one of `options` that is not the known entity of exactly this name."""
+    """Return whether a name may mean one of `options` other than the known entity of exactly this name."""
     return known_id is None or (known_id in options and len(options) > 1)
 
 
@@ -187,9 +186,9 @@ class TextVectors:
 
 
 class ReconciliationStep(BaseModel):
-    """The result of linking and of the second call; `answer` is None where the rules alone decide.
+    """The result of linking and of the second call; `answer` is None if the rules alone decide.
 
-    `texts` are what the answer may save besides the statements: known facts that it names, and what remains of them.
+    `texts` are texts that the answer may save besides the statements: known facts it names, and what remains of them.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -201,7 +200,7 @@ class ReconciliationStep(BaseModel):
 
 
 class Reconciler:
-    """Links statements to what is known, and asks a model what becomes of it."""
+    """Links statements to known facts, and asks a model to decide on them."""
 
     def __init__(self, graph: Graph, entities: EntityStore, memory_writer: MemoryWriter, policy: SecretPolicy) -> None:
         self._graph = graph
@@ -213,7 +212,7 @@ class Reconciler:
     async def reconcile(
         self, owner: Owner, batch: Batch, vectors: TextVectors, model: LanguageModel
     ) -> ReconciliationStep:
-        """Link the statements of a batch, and ask where a model must decide about a related fact or a name."""
+        """Link the statements of a batch, and ask a model if it must decide on a related fact or a name."""
         await vectors.add(batch.texts(owner))
         linking, related = await self._link(owner, batch.statements, batch.aliases, vectors.by_text, batch.keywords)
         if not needs_model_call(batch.statements, linking, related):
@@ -254,7 +253,7 @@ class Reconciler:
         vectors: Mapping[str, Vector],
         keywords: Sequence[str],
     ) -> tuple[LinkingResult, list[Fact]]:
-        """Return what the statements touch, and its related facts; `vectors` holds those of all contents and names."""
+        """Return the linking result and its related facts; `vectors` holds the vectors of all contents and names."""
         named = collect_named_entities(statements, aliases)
         entities = await self._graph.read(
             lambda transaction: find_exact_matches(transaction, owner, list(named), statements)
@@ -281,10 +280,10 @@ class Reconciler:
         entities: EntityIds,
         vectors: Mapping[str, Vector],
     ) -> tuple[dict[str, str], list[PossibleEntity], list[AmbiguousName]]:
-        """Return the ids of names that differ in spelling only, and the ambiguous names with what they may mean.
+        """Return the ids for names that differ only in spelling, and the ambiguous names with their possible entities.
 
-        A name that exactly one known entity has is not ambiguous. That of a known person is, if another known person
-        has it as well: as an alias, with a surname, or with what tells the two apart.
+        A name that exactly one known entity has is not ambiguous, unless it is a person's and another known person
+        shares it: as an alias, with a surname, or with a distinguishing addition.
         """
         compared = {
             key: entity
@@ -368,7 +367,7 @@ class Reconciler:
         return [RelatedFact(fact_from_row(row), row["similarities"]) for row in rows]
 
     def _check_remainders(self, owner: Owner, remainders: Sequence[Remainder]) -> list[Remainder]:
-        """Return the statements that the second call words, without those that the policy rejects."""
+        """Return the statements worded by the second call, without those that the policy rejects."""
         checked = []
         for remainder in remainders:
             try:
@@ -381,7 +380,7 @@ class Reconciler:
 
 
 def needs_model_call(statements: Sequence[Statement], linking: LinkingResult, related: Sequence[Fact]) -> bool:
-    """Return whether a name or a related fact is left that the rules cannot settle.
+    """Return whether any name or related fact is left that the rules cannot settle.
 
     `related` are the facts of `linking.related`, in that order.
     """
@@ -394,10 +393,10 @@ def needs_model_call(statements: Sequence[Statement], linking: LinkingResult, re
 
 
 def is_settled_by_rules(statement: Statement, related: Sequence[Fact], entities: EntityIds) -> bool:
-    """Return whether rules alone decide what a statement does to the facts related to it.
+    """Return whether rules alone decide a statement's effect on its related facts.
 
-    They settle a statement that repeats a fact word for word, and a single value that is related only to earlier
-    values of the same subject and predicate.
+    They settle a statement that repeats a fact word for word, and a single value that is related only to earlier values
+    of the same subject and predicate.
     """
     if not related or statement.retracts:
         return not related
@@ -429,7 +428,8 @@ def build_reconciliation_prompt(
 ) -> Prompt:
     """Return the prompt of the second call, with statements, memories, names and entities numbered from 1.
 
-    It holds no id, and no time but those of the messages and memories, so that the same batch gives the same prompt.
+    It contains no ids, and no times except those of the messages and memories, so that the same batch gives the same
+    prompt.
     """
     numbers = {entity.id: number for number, entity in enumerate(linking.known, 1)}
     user_id, zone = linking.entities.user, statements[0].sent_at.tzinfo
@@ -445,7 +445,7 @@ def build_reconciliation_prompt(
 
 
 def call_user(lines: Sequence[TranscriptLine], user_name: str | None, user_names: Sequence[str]) -> str:
-    """Return how to call the user: by the name on their lines, else by the known one, else `User`."""
+    """Return how to call the user: by the name on their lines, else by the known name, else `User`."""
     keys = {name_key(name) for name in user_names}
     speakers = (line.speaker for line in lines if line.role is MessageRole.USER and line.speaker)
     return next((name for name in speakers if name_key(name) in keys), user_name or "User")

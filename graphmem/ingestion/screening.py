@@ -1,4 +1,4 @@
-"""Which candidates address the assistant instead of informing, and are not saved for that. Pure."""
+"""Screening: candidates that address the assistant instead of informing are not saved. Pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ UNQUOTED = "the model quotes words for it that stand in none of its messages"
 """Why a statement whose screening cannot be checked is not saved."""
 
 ADDRESSES_ASSISTANT = "it addresses the assistant instead of informing"
-"""Why a statement that wants something of the assistant is not saved."""
+"""Why a statement that makes a request to the assistant is not saved."""
 
 PART_OF_ADDRESS = "its words are part of a text that addresses the assistant"
-"""Why a statement is not saved that shares its words with one that addresses the assistant."""
+"""Why a statement that shares its words with one addressing the assistant is not saved."""
 
 TAKES_BACK = "only users retract their own statements"
-"""Why a text of others deletes nothing."""
+"""Why third-party text deletes nothing."""
 
 _DESCRIPTIONS = {
     "tool": "the result of a tool",
@@ -43,9 +43,9 @@ _DESCRIPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Catch:
-    """Why a candidate is not saved, with the words that show it and the ids of the messages in which they stand.
+    """Why a candidate is not saved, with the words that show it and the ids of their messages.
 
-    `is_kept` says that an admin may release it: what would take a memory back is refused in any case.
+    `is_kept` means that an admin may release it; a candidate that would take a memory back is always refused.
     """
 
     reason: str
@@ -55,14 +55,14 @@ class Catch:
 
 
 def is_of_member(line: TranscriptLine) -> bool:
-    """Return whether a member of a space said a line."""
+    """Return whether a line is by a member of a space."""
     return line.author is not None and line.role is MessageRole.USER and line.origin == "user"
 
 
 def find_foreign_lines(lines: Iterable[TranscriptLine]) -> list[TranscriptLine]:
     """Return the lines that are not by the user, including the assistant's.
 
-    A conversation of the user and the assistant alone has none: what is kept of it is taken from what the user says.
+    A conversation of only the user and the assistant has none: its memories are taken from the user's words.
     """
     foreign = [line for line in lines if line.origin != "user" or is_of_member(line)]
     return foreign if any(line.origin != "assistant" for line in foreign) else []
@@ -81,9 +81,9 @@ def _describe(line: TranscriptLine) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _ForeignCandidate:
-    """A candidate from lines not by the user; `quoted` are those that contain the words it is taken from.
+    """A candidate from lines not by the user; `quoted` are the lines that contain its source words.
 
-    `is_claim` says that neither the user nor a member of the space is among those who say it.
+    `is_claim` means that neither the user nor a member of the space is among its speakers.
     """
 
     candidate: Candidate
@@ -94,11 +94,11 @@ class _ForeignCandidate:
 
     @property
     def quote(self) -> str:
-        """The words that it is taken from, empty where they stand in none of its lines."""
+        """The words it is taken from, or empty if none of its lines contains them."""
         return self.screening.quote if self.screening and self.quoted else ""
 
     def find_reason(self) -> str | None:
-        """Return why it is not saved, if its own words are why."""
+        """Return why it is not saved, if the reason is in its own words."""
         if self.screening is None:
             return UNANSWERED
         if not self.quoted:
@@ -118,7 +118,7 @@ def find_catches(
     screenings: Mapping[int, Screening],
     is_about_user: Callable[[Candidate], bool],
 ) -> dict[int, Catch]:
-    """Return the candidates that are not saved, by index; `screenings` are the model's answers by index."""
+    """Return the candidates not to save, by index; `screenings` are the model's answers by index."""
     foreign = {line.number: line for line in find_foreign_lines(lines)}
     own = {line.number for line in lines} - foreign.keys()
     screened: dict[int, _ForeignCandidate] = {}

@@ -60,27 +60,27 @@ log = logging.getLogger(__name__)
 
 EMBEDDING_SECONDS = 5.0
 EMBEDDING_SECONDS_PER_MESSAGE = 0.1
-"""Time that storing messages waits for their vectors; after it a job computes them."""
+"""Seconds per message that storing waits for vectors; after that, a job computes them."""
 
 MANUAL_EXTRACTION_REASON = "no summary was written: extraction is manual, so that only a call of summarize writes one"
-"""Why closing a session does not summarize it where extraction is manual."""
+"""Why closing a session does not summarize it when extraction is manual."""
 
 MAX_UNSUMMARIZED_MESSAGES = 50
-"""Messages that are not summarized from which on a session is."""
+"""Number of unsummarized messages at which a session is summarized."""
 
 MAX_UNSUMMARIZED_TOKENS = 4_000
-"""Tokens of messages that are not summarized from which on a session is, unless all of them are recent."""
+"""Tokens of unsummarized messages at which a session is summarized, unless all of them are recent."""
 
 RECENT_MESSAGES_NOT_SUMMARIZED = 10
-"""Latest messages that stay out of the summary of a session that continues."""
+"""Number of latest messages left out of the summary of a continuing session."""
 
 MIN_MESSAGES_FOR_CLOSING_SUMMARY = 10
-"""Messages that are not summarized from which on a session is when it is closed."""
+"""Minimum unsummarized messages for a summary when a session is closed."""
 
 FOREIGN_JOBS_AFTER = timedelta(hours=25)
-"""After what time messages whose job is in another store are queued here: a job waits for a model up to a day.
+"""Age at which messages whose job is in another store are queued here; a job waits up to a day for a model.
 
-Two services with a graph in common and a job store each would otherwise both extract the same messages.
+Otherwise two services that share a graph but not a job store would both extract the same messages.
 """
 
 _WITHOUT_SUMMARY = (JobStatus.SKIPPED, JobStatus.FAILED)
@@ -90,11 +90,11 @@ class QueueObservation(Protocol):
     """Queues the job that learns from new messages."""
 
     async def __call__(self, owner: Owner, message_ids: Sequence[str], *, is_model_awaited: bool) -> None:
-        """Queue it for messages by their ids; with `is_model_awaited` a model is still to read them."""
+        """Queue it for messages by their ids; with `is_model_awaited`, a model has yet to read them."""
 
 
 class Inbox:
-    """Stores batches of messages and queues their jobs; with a model, also the summary of a session grown long."""
+    """Stores batches of messages and queues their jobs; with a model, also summaries of long sessions."""
 
     def __init__(
         self,
@@ -126,9 +126,9 @@ class Inbox:
     ) -> MessagesAccepted:
         """Store new messages and, with `extract`, queue one extraction of all unread ones, and a summary if needed.
 
-        `author` is the user who sent them to a space: what is learned of one user is not learned of a space. What they
-        state is trusted no more than `sent_as`. The same
-        batch again changes nothing when its messages have ids, or when it comes with the same `request`.
+        `author` is the user who sent them to a space: what is learned about a user is not learned about a space. Their
+        statements are trusted no more than `sent_as`. Sending the same batch again changes nothing if its messages have
+        ids or it comes with the same `request`.
         """
         redact = make_redactor(self._policy.allowed_classes(owner.tenant))
         redacted, vectors = await asyncio.gather(  # in different threads
@@ -143,7 +143,7 @@ class Inbox:
             PreparedMessage(message, vector, text if text != message.content else None, author, sent_as)
             for message, vector, text in zip(_with_ids(batch.messages, request), vector_of_each, redacted, strict=True)
         ]
-        # The id is stored with the messages before the job is queued, so that a crash between the two loses nothing.
+        # The id is stored with the messages before the job is queued, so that a crash in between loses nothing.
         job = self._new_job() if extract else None
         with MESSAGE_STORAGE_TIME.time():
             stored = await self._episodes.append_messages(
@@ -176,12 +176,12 @@ class Inbox:
         )
 
     async def find_finished_job(self, owner: Owner, message_ids: Sequence[str]) -> str | None:
-        """Return the job that has read messages which are sent again, while the job store still has it."""
+        """Return the job that read messages which are now sent again, if the job store still has it."""
         job_id = await self._episodes.find_job_that_read(owner, message_ids)
         return job_id if job_id and await self._jobs.find(job_id) else None
 
     async def _embed_in_time(self, messages: Sequence[MessageIn]) -> list[Vector] | None:
-        """Return the vectors of messages; None when the embedder is unavailable or takes too long."""
+        """Return the vectors of messages; None if the embedder is unavailable or takes too long."""
         try:
             async with asyncio.timeout(EMBEDDING_SECONDS + EMBEDDING_SECONDS_PER_MESSAGE * len(messages)):
                 return await self._embedder.embed(
@@ -219,10 +219,10 @@ class Inbox:
         sent_as: StatedKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session before its first message; a repetition with the same `request` returns the same one.
+        """Create a session before its first message; a repetition with the same `request` returns the same session.
 
-        `author` is the user who opens one in a space. Raises InvalidInput for a secret that the tenant may not store,
-        Conflict when the session's id is taken.
+        `author` is the user who opens it in a space. Raises InvalidInput for a secret that the tenant may not store,
+        and Conflict if the session's id is taken.
         """
         classes = await read_text(
             text_length(session), lambda: self._policy.refused_classes(stored_values(session), owner.tenant)
@@ -237,7 +237,7 @@ class Inbox:
         return PendingJob(str(uuid.uuid4()), self._jobs.store_id)
 
     async def extract_unread(self, owner: Owner, session_id: str) -> str | None:
-        """Queue the extraction of the unread messages of a session; return the job's id, or None without any."""
+        """Queue the extraction of a session's unread messages; return the job's id, or None if there are none."""
         messages = await self._episodes.list_unextracted(owner, session_id)
         if not messages:
             return None
@@ -260,8 +260,8 @@ class Inbox:
     async def summarize(self, owner: Owner, session: Session, *, through: int, task: str | None = None) -> str:
         """Queue the summary of a session's messages up to the position `through`; return the job's id.
 
-        Between two summaries a `task` is queued once; without a task, each position is, and again after a job that
-        wrote no summary.
+        Between two summaries, each `task` is queued once; without a task, each position is. A job that wrote no summary
+        may be queued again.
         """
         payload = SummaryPayload(
             tenant=owner.tenant, user_id=owner.user_id, session_id=session.session_id, through=through
@@ -272,16 +272,16 @@ class Inbox:
         return await self._jobs.enqueue(SUMMARY_JOB, payload, job_id)
 
     async def summarize_session(self, owner: Owner, session_id: str) -> str:
-        """Queue the summary of a whole session, which its user asked for; return the job's id."""
+        """Queue the summary of a whole session at its user's request; return the job's id."""
         session = await self._episodes.get_session(owner, session_id)
         return await self.summarize(owner, session, through=session.message_count)
 
     async def enqueue_closing(
         self, owner: Owner, session: Session, *, summarize: bool = True
     ) -> tuple[str, str | None]:
-        """Queue the job that follows the end of a session, with `summarize` its summary.
+        """Queue the job that follows the end of a session, including its summary with `summarize`.
 
-        Returns the job's id, and why the session is not summarized, or None when it is.
+        Returns the job's id, and why the session is not summarized, or None if it is.
         """
         reason = self._find_reason_against_summary(session) if summarize else MANUAL_EXTRACTION_REASON
         payload = ClosingPayload(
@@ -308,7 +308,7 @@ class Inbox:
         return None if self._has_model else f"no summary was written: {NO_MODEL_REASON}"
 
     async def _enqueue_summary_when_long(self, owner: Owner, session_id: str) -> None:
-        """Queue the summary of a session with many unsummarized messages, without the latest ones."""
+        """Queue the summary of a session with many unsummarized messages, leaving out the latest."""
         session = await self._episodes.get_session(owner, session_id)
         if session.message_count - session.summarized_through <= RECENT_MESSAGES_NOT_SUMMARIZED:
             return
@@ -319,14 +319,14 @@ class Inbox:
             )
 
     async def requeue_unread(self) -> int:
-        """Queue the jobs that a crash or an outage prevented from being queued; return how many extractions there were.
+        """Queue the jobs that a crash or an outage kept from being queued; return the number of extractions.
 
-        Messages that cannot be queued are logged and left out.
+        Messages that cannot be queued are logged and skipped.
         """
         return await self._requeue_all(await self._find_without_job())
 
     async def requeue_stranded(self) -> int:
-        """Do the same for messages that had no job at the last call either; that of others may be queued right now."""
+        """Requeue only messages that had no job at the last call either; newer ones may be queued right now."""
         found = await self._find_without_job()
         graph = current_graph()
         known = self._without_job.get(graph, set())
@@ -358,7 +358,7 @@ class Inbox:
         return requeued
 
     async def _requeue(self, owner: Owner, job_id: str, message_ids: Sequence[str]) -> bool:
-        """Queue the jobs of stored messages; return False when the messages have been erased meanwhile."""
+        """Queue the jobs of stored messages; return False if the messages have since been erased."""
         messages = await self._episodes.load_messages(owner, message_ids)
         if not messages:
             log.warning("stored messages without a job cannot be found", extra={"job_id": job_id})
@@ -376,7 +376,7 @@ class Inbox:
             await self._enqueue_pending(owner, job_id)
 
     async def _enqueue_pending(self, owner: Owner, job_id: str, embedded: int = 0) -> None:
-        """Queue the extraction of the messages that a job has not read yet, if there are any."""
+        """Queue the extraction of the messages that a job has not read yet, if any."""
         if messages := await self._episodes.list_pending_of_job(owner, job_id):
             await self._enqueue_extraction(owner, messages, job_id, embedded)
 
@@ -388,7 +388,7 @@ class Inbox:
 
 
 def _with_ids(messages: Sequence[MessageIn], request: IdempotentRequest | None) -> Iterator[MessageIn]:
-    """Yield the messages of a request; those without an id get the one that every repetition of the request gives."""
+    """Yield the messages of a request; those without an id get one that is the same for every repetition."""
     for index, message in enumerate(messages):
         if request is None or message.id is not None:
             yield message
@@ -410,12 +410,12 @@ def _extraction_payload(
 
 
 def _session_job_id(session: Session, task: str) -> str:
-    """Return the id of a session's job, which is the same for the same task until the next summary."""
+    """Return the id of a session's job, which stays the same for a task until the next summary."""
     return str(uuid.uuid5(uuid.UUID(session.id), f"{session.summarized_through} {task}"))
 
 
 def _needs_summary(messages: Sequence[Message]) -> bool:
-    """Return whether messages that are not summarized are too many, or too long, to stay so."""
+    """Return whether unsummarized messages are numerous or long enough for a summary."""
     if len(messages) > MAX_UNSUMMARIZED_MESSAGES:
         return True
     return (
@@ -425,7 +425,7 @@ def _needs_summary(messages: Sequence[Message]) -> bool:
 
 
 WAIT_SECONDS = 300.0
-"""Seconds that a call with `wait` waits for a job; after them it returns the job as it is."""
+"""Maximum seconds that a call with `wait` waits for a job, after which it returns the unfinished job."""
 
 _MESSAGE_CURSOR: Cursor[tuple[int]] = Cursor(tuple[StoredInteger])
 
@@ -461,10 +461,10 @@ class MessageService:
     ) -> MessagesAccepted | Job:
         """Store messages and queue their extraction; with `wait`, return its job once it is final.
 
-        `author` is the user who sends them to a space; what they state is trusted no more than `sent_as`. A repetition
-        with the same `request` stores nothing and returns the same. The time zone is that of the user, whom a source of
-        text of others does not speak for. Raises Forbidden for a message of the user that has the name of another
-        member, Conflict for an id that a message of a less trusted source has.
+        `author` is the user who sends them to a space; their statements are trusted no more than `sent_as`. A
+        repetition with the same `request` stores nothing and returns the same. The time zone becomes the user's, unless
+        the source is third-party text. Raises Forbidden for a user message under another member's name, and Conflict
+        for an id that a message from a less trusted source has.
         """
         batch, skipped = batch.without_blank()
         if not batch.messages:
@@ -499,7 +499,7 @@ class MessageService:
         return TIME_CURSOR.make_page(sessions, query.limit, lambda session: (session.updated_at, session.session_id))
 
     async def get_session(self, owner: Owner, session_id: str) -> Session:
-        """Return one session, that of an extraction with the status of its job."""
+        """Return one session; for an extraction's session, with its job's status."""
         session = await self._episodes.get_session(owner, session_id)
         job = await self._jobs.find(session.job_id) if session.job_id else None
         return session.model_copy(update={"job_status": job.status}) if job else session
@@ -513,15 +513,15 @@ class MessageService:
         sent_as: StatedKind = "user",
         request: IdempotentRequest | None = None,
     ) -> Session:
-        """Create a session before its first message; a repetition with the same `request` returns the same one.
+        """Create a session before its first message; a repetition with the same `request` returns the same session.
 
-        `author` is the user who opens one in a space. Raises Conflict when its id is taken, InvalidInput for a secret.
+        `author` is the user who opens it in a space. Raises Conflict if its id is taken, and InvalidInput for a secret.
         """
         kind = None if sent_as == "user" else sent_as
         return await self._inbox.open_session(owner, session_in, author=author, sent_as=kind, request=request)
 
     async def list_messages(self, owner: Owner, session_id: str, query: PageQuery) -> Page[Message]:
-        """List the messages of a session, oldest first; those of an extraction are between graphmem and the model."""
+        """List the messages of a session, oldest first; for an extraction, those between graphmem and the model."""
         session = await self._episodes.get_session(owner, session_id)
         after = _MESSAGE_CURSOR.decode(query.cursor)[0] if query.cursor else 0
         if session.kind is SessionKind.EXTRACTION:
@@ -539,8 +539,8 @@ class MessageService:
     async def close(self, owner: Owner, session_id: str) -> Session:
         """Close a session, and queue the extraction of its unread messages, its promotions and its summary.
 
-        The `job_id` of the session is the job that promotes and summarizes; `reason` says why no summary is written, if
-        none is. Raises Conflict for the session of an extraction.
+        The session's `job_id` is the job that promotes and summarizes; `reason` says why no summary is written, if none
+        is. Raises Conflict for the session of an extraction.
         """
         await self._get_conversation(owner, session_id)
         session = await self._episodes.close_session(owner, session_id)
@@ -550,9 +550,9 @@ class MessageService:
         return session.model_copy(update={"job_id": job_id, "reason": reason})
 
     async def summarize(self, owner: Owner, session_id: str, *, wait: bool = False) -> Job:
-        """Queue the summary of a session and return its job, with `wait` once it is final.
+        """Queue the summary of a session and return its job; with `wait`, once it is final.
 
-        The same call is the same job until further messages arrive, or until it ends without a summary.
+        Repeating the call returns the same job until further messages arrive or it ends without a summary.
         """
         session = await self._get_conversation(owner, session_id)
         job_id = await self._inbox.summarize(owner, session, through=session.message_count)
@@ -561,8 +561,8 @@ class MessageService:
     async def trigger_extraction(self, tenant: str, session_id: str, user_id: str | None = None) -> ExtractionTriggered:
         """Queue the extraction of a whole session by tool calls, in a session of its own; for admins.
 
-        Raises NotFound, and Conflict when several users have a session of this id and `user_id` is not given, and for
-        the session of an extraction.
+        Raises NotFound, and Conflict for the session of an extraction or if several users have a session with this id
+        and `user_id` is not given.
         """
         owner = make_owner(tenant, user_id) if user_id else await self._episodes.find_session_owner(tenant, session_id)
         source = await self._get_conversation(owner, session_id)

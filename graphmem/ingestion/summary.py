@@ -48,23 +48,23 @@ from graphmem.tenants.trust import CONSOLIDATION
 from graphmem.text.normalising import remove_unstorable
 
 MIN_PROMOTED_IMPORTANCE = 0.6
-"""Importance from which on a memory of a session outlives it."""
+"""Minimum importance for a session's memory to outlive it."""
 
 SUMMARY_IMPORTANCE = 0.6
-"""Importance of the memories of a summary and of its takeaways."""
+"""Importance of a summary's memories and takeaways."""
 
 TOPIC_IMPORTANCE = 0.4
-"""Importance of the memory of what a conversation was about, which does not outlive its session."""
+"""Importance of the memory of a conversation's topic, which does not outlive its session."""
 
 MAX_REMEMBERED = 60
-"""Memories of a session that the prompt of its summary shows, the latest ones."""
+"""Maximum memories of a session in its summary prompt, the latest ones."""
 
 MAX_TAKEAWAYS = 5
-"""Takeaways of a summary that become memories."""
+"""Maximum takeaways of a summary that become memories."""
 
 
 class SummaryBatches(BaseModel):
-    """The messages to summarize, in batches, and the summary of those before them."""
+    """The messages to summarize, in batches, and the summary of the messages before them."""
 
     batches: list[list[MessagePart]]
     earlier_summary: str
@@ -102,7 +102,7 @@ class SummaryJob:
         self._prompt = load_prompts()["summarize"]
 
     async def run(self, payload: SummaryPayload, steps: Steps) -> JobOutcome:
-        """Handle a job of kind `summary`: summarize a session after its earlier summary, up to `through`."""
+        """Handle a job of kind `summary`: summarize a session from its earlier summary up to `through`."""
         if self._model is None:
             return JobOutcome(status=JobStatus.SKIPPED, reason=NO_MODEL_REASON)
         return await self._summarize(payload, self._model, steps)
@@ -162,22 +162,22 @@ class SummaryJob:
         answer = await model.complete_structured(prompt, Summary, use="main")
         summary = _clean_summary(answer.value, redact)
         texts = [summary.summary, redact(" ".join(summary.takeaways))] if summary.summary else []
-        # A summary of nothing but conditions of the moment is replaced by its takeaways.
+        # A summary that only describes passing conditions is replaced by its takeaways.
         lasting = next(filter(None, (self._memory_writer.remove_temporary_states(owner, text) for text in texts)), "")
         return BatchSummary(summary=summary.model_copy(update={"summary": lasting}), receipt=answer.receipt)
 
     async def _list_remembered(self, owner: Owner, session_id: str) -> list[str]:
-        """Return what is remembered of a session, the latest last."""
+        """Return the memories of a session, the latest last."""
         rows = await self._graph.fetch(
             "episodes.list_remembered", group_id=owner.group_id, session_id=session_id, limit=MAX_REMEMBERED
         )
         return [row["content"] for row in rows]
 
     async def _store_summary(self, payload: SummaryPayload, summary: Summary) -> list[MemoryAction]:
-        """Store the summary with its session, and as memories, with its topic and takeaways; replace earlier ones.
+        """Store the summary with its session and, with its topic and takeaways, as memories; replace earlier ones.
 
-        The topics label the session whatever the profile of the tenant. A takeaway that the policy rejects is left out
-        alone.
+        The topics label the session regardless of the tenant's profile. A takeaway that the policy rejects is left out
+        on its own.
         """
         owner, session_id = payload.owner, payload.session_id
         session = await self._episodes.get_session(owner, session_id)
@@ -227,7 +227,7 @@ class SummaryJob:
         ]
 
     async def _promote_memories(self, owner: Owner, session_id: str) -> list[str]:
-        """Move the important memories of a session to the scope of their domain or of the profile; return their ids."""
+        """Move a session's important memories to the scope of their domain or of the profile; return their ids."""
         promoted = []
         rows = await self._graph.fetch("episodes.list_episodic_facts", group_id=owner.group_id, session_id=session_id)
         for fact in map(fact_from_row, rows):
@@ -240,7 +240,7 @@ class SummaryJob:
 
 
 def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
-    """Return a summary without secrets and what cannot be stored, and with a sentiment from -1 to 1."""
+    """Return a summary without secrets and unstorable characters, and with a sentiment from -1 to 1."""
     sentiment = answer.sentiment
     return Summary(
         title=redact(remove_unstorable(answer.title)).strip(),
@@ -253,7 +253,7 @@ def _clean_summary(answer: Summary, redact: Redactor) -> Summary:
 
 
 def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlier: Sequence[Fact]) -> list[MemoryIn]:
-    """Return the memories of a summary: the summary, what the conversation was about, and the takeaways."""
+    """Return the memories of a summary: the summary, the topic of the conversation, and the takeaways."""
 
     def memory(content: str, type: MemoryType, importance: float, tag: str, **fields: Any) -> MemoryIn:
         content = content.strip()[:MAX_CONTENT_LENGTH]
@@ -300,10 +300,10 @@ def _to_memories(session: Session, summary: Summary, tags: Sequence[str], earlie
 
 
 def _ticket_metadata(session: Session) -> dict[str, Any]:
-    """Return the ticket that a session is about, by its metadata."""
+    """Return the ticket of a session, from its metadata."""
     return {TICKET_KEY: session.metadata[TICKET_KEY]} if TICKET_KEY in session.metadata else {}
 
 
 def _is_said(message: Message) -> bool:
-    """Return whether a message is of the dialogue: a summary is of what was said, not of a document that was sent."""
+    """Return whether a message belongs to the dialogue; summaries leave out documents that were sent."""
     return is_dialogue(message) and message.origin not in ("document", "web")

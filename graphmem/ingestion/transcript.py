@@ -1,4 +1,4 @@
-"""The part of a conversation that one model call reads, and what the call derives of its messages. Pure."""
+"""The part of a conversation that one model call reads, and the data derived from its messages. Pure."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from graphmem.secrets.scanner import Redactor
 from graphmem.tenants.trust import StatedKind
 
 MAX_BATCH_CHARACTERS = 24_000
-"""Characters of one batch, so that prompt and answer fit the context of a small model."""
+"""Maximum characters per batch, so that prompt and answer fit the context of a small model."""
 
 MAX_BATCH_MESSAGES = 60
-"""Messages of one batch."""
+"""Maximum messages per batch."""
 
 PART_OVERLAP_CHARACTERS = 600
-"""Characters that two parts of one long message share."""
+"""Maximum overlap of two parts of one long message, in characters."""
 
 EARLIER_MESSAGES = 6
-"""Messages before a batch that its prompt shows."""
+"""Number of messages before a batch that its prompt shows."""
 
 EARLIER_MESSAGE_EDGE_CHARACTERS = 400
-"""Characters of an earlier message that are shown from its beginning and its end."""
+"""Characters shown from the beginning and from the end of an earlier message."""
 
 MAX_TOOL_RESULT_CHARACTERS = 4_000
-"""Characters of a tool's result that are read: what it returns may be much longer than what was said."""
+"""Maximum characters read of a tool result, which may be much longer than the dialogue."""
 
 WEEKDAY_NAMES = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
-"""Weekdays as prompts name them, whatever the machine's language."""
+"""Weekday names in prompts, independent of the machine's language."""
 
 CALENDAR_WEEKS_BEFORE, CALENDAR_WEEKS_AFTER, MAX_CALENDAR_WEEKS = 2, 9, 16
-"""Weeks of the calendar of a prompt: before the first line, after the last, and at most."""
+"""Weeks in a prompt's calendar: before the first line, after the last, and in total at most."""
 
 _DIALOGUE_ROLES = (MessageRole.USER, MessageRole.ASSISTANT)
 
@@ -59,7 +59,7 @@ def _load_local_time(value: Any) -> Any:
 
 
 LocalTime = Annotated[datetime, BeforeValidator(_load_local_time), PlainSerializer(_dump_local_time)]
-"""A time that is stored with the name of its zone, by which other local dates are read, not with its offset alone."""
+"""A time stored with the name of its zone, not just its offset, so that other local dates can be read with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ class MessagePart:
 class TranscriptLine:
     """One numbered line of a prompt: a part of a message, at the speaker's local time.
 
-    In a space, `author` is the user who sent it. `origin` is the source of the text, `sent_as` the source that the
-    key which sent it speaks as, if it is bound to one.
+    In a space, `author` is the user who sent it. `origin` is the source of the text; `sent_as` is the source that the
+    sending key is bound to, if any.
     """
 
     number: int
@@ -89,7 +89,7 @@ class TranscriptLine:
     origin: StatedKind = "user"
     sent_as: StatedKind | None = None
     defaults: MemoryDefaults | None = None
-    """What memories that are extracted from it get besides what it says."""
+    """Defaults for memories extracted from the line."""
 
     @property
     def stated_by(self) -> tuple[StatedKind, ...]:
@@ -100,8 +100,8 @@ class TranscriptLine:
 def split_into_batches(messages: Sequence[Message], limit: int = MAX_BATCH_CHARACTERS) -> list[list[MessagePart]]:
     """Return the batches of a conversation, each of one session and domain, up to `limit` characters and 60 messages.
 
-    A message longer than a batch is cut at a space; its parts overlap by up to 600 characters. Nothing is dropped but
-    the end of a long result of a tool.
+    A message longer than a batch is cut at a space; its parts overlap by up to 600 characters. Only the end of a long
+    tool result is dropped.
     """
     batches: list[list[MessagePart]] = []
     used, place = 0, None
@@ -147,9 +147,9 @@ def is_dialogue(message: Message) -> bool:
 
 
 def select_readable(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages that are extracted from: those of a dialogue, and the results of tools in it.
+    """Return the messages to extract from: those of a dialogue, and the tool results in it.
 
-    Results of tools alone are not read, nor is what a system says.
+    Tool results without a dialogue and system messages are left out.
     """
     if not any(map(is_dialogue, messages)):
         return []
@@ -200,7 +200,7 @@ def render_transcript(lines: Sequence[TranscriptLine]) -> str:
 def render_earlier_messages(
     messages: Sequence[Message], user_zone: str | None, default_zone: str, redact: Redactor
 ) -> str:
-    """Return earlier messages without numbers; of a long one its first and last 400 characters."""
+    """Return earlier messages without numbers; of a long message, the first and last 400 characters."""
     rendered = []
     for message in messages:
         text = redact(message.content)
@@ -226,7 +226,7 @@ def render_calendar(lines: Sequence[TranscriptLine]) -> str:
 
 
 def render_previous_conversation(previous_at: datetime | None, lines: Sequence[TranscriptLine]) -> str:
-    """Return a sentence that names the day of the conversation before this one, in the zone of the lines."""
+    """Return a sentence naming the day of the previous conversation, in the zone of the lines."""
     if previous_at is None or not lines:
         return "No conversation before this one is known."
     day = previous_at.astimezone(lines[0].sent_at.tzinfo)
@@ -239,20 +239,20 @@ def _line_header(line: TranscriptLine) -> str:
 
 
 MAX_WORD_CHARACTERS = 60
-"""Characters of an intent or a type of entity; a longer one is dropped."""
+"""Maximum characters of an intent or an entity type; a longer one is dropped."""
 
 MAX_VALUE_CHARACTERS = 200
-"""Characters of the value of an entity; a longer one is dropped."""
+"""Maximum characters of an entity value; a longer one is dropped."""
 
 MAX_ENTITIES_PER_MESSAGE = 20
-"""Entities of one message that are used."""
+"""Maximum entities used per message."""
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _REMOVED_SECRET = re.compile(r"\[[a-z_]+\]")
 
 
 class DerivedTurn(BaseModel):
-    """What a message is about: the intent, the values that it names by type, and lasting wishes about replies."""
+    """The content of a message: its intent, the values it names by type, and lasting wishes about replies."""
 
     message_id: str
     intent: str | None = None
@@ -263,10 +263,10 @@ class DerivedTurn(BaseModel):
 def derive_turns(
     turns: Iterable[Turn], lines: Sequence[TranscriptLine], holds_secret: Callable[[JSON], bool]
 ) -> list[DerivedTurn]:
-    """Return what an answer says of the user's messages, in their order, without secrets.
+    """Return the turns that an answer derives from the user's messages, in their order, without secrets.
 
-    Several lines of one long message are one turn, with the intent of the first. A text that somebody else wrote, such
-    as a document, wants nothing.
+    The lines of one long message are one turn, with the intent of the first. Text that somebody else wrote, such as a
+    document, yields no wishes.
     """
     answered = {turn.message: turn for turn in reversed(list(turns))}
     derived: dict[str, DerivedTurn] = {}
@@ -298,6 +298,6 @@ def _add_entities(
 
 
 def _read_word(text: str) -> str:
-    """Return a word of the model's in lower_snake_case; empty when it is none."""
+    """Return a word from the model in lower_snake_case; empty if it is not a word."""
     word = _SEPARATORS.sub("_", text.casefold()).strip("_")
     return word if len(word) <= MAX_WORD_CHARACTERS else ""

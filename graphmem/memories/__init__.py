@@ -1,1 +1,1 @@
-"""Memories: what they are made of, what is valid when, and how they are saved and changed."""
+"""Memories: their structure, their validity over time, and how they are saved and changed."""

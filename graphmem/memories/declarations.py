@@ -1,4 +1,4 @@
-"""The types that tenants declare, in the graph, and what callers do with them."""
+"""The types that tenants declare: their storage in the graph and the operations on them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ _SECTIONS = ("memory_types", "entity_types")
 
 
 class DeclaredTypeStore:
-    """One set of types a tenant."""
+    """Stores one set of types per tenant."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
 
     async def find(self, tenant: str) -> DeclaredTypes:
-        """Return the declared types of a tenant; none where it has none."""
+        """Return a tenant's declared types, empty if there are none."""
         rows = await self._graph.fetch("declared_types.find", tenant=tenant)
         if not rows:
             return DeclaredTypes()
@@ -55,7 +55,7 @@ class DeclaredTypeStore:
         )
 
     async def remove(self, tenant: str) -> None:
-        """Remove the declared types of a tenant; do nothing where it has none."""
+        """Remove a tenant's declared types, if any."""
         await self._graph.execute("declared_types.remove", tenant=tenant)
 
 
@@ -68,13 +68,13 @@ class DeclaredTypeService:
         self._clock = clock
 
     async def get(self, tenant: str) -> DeclaredTypes:
-        """Return the declared types of a tenant; none where it has none."""
+        """Return a tenant's declared types, empty if there are none."""
         return await self._store.find(Owner(tenant, "").tenant)
 
     async def set(self, tenant: str, request: DeclaredTypesIn, actor: str) -> DeclaredTypes:
-        """Set the declared types of a tenant, or remove them by empty lists.
+        """Set a tenant's declared types; empty lists remove them.
 
-        Memories of a type that is no longer declared keep it. Raises InvalidInput for secrets and invalid schemas.
+        Memories keep a type that is no longer declared. Raises InvalidInput for secrets and invalid schemas.
         """
         tenant = Owner(tenant, "").tenant
         if refused := self._policy.refused_classes(stored_values(request), tenant):
@@ -88,7 +88,7 @@ class DeclaredTypeService:
         return await self._store.find(tenant)
 
     async def resolve(self, owner: Owner, memories: Sequence[MemoryIn]) -> list[MemoryIn | UndeclaredType]:
-        """Return each statement with the type that its declared type is based on, or why it fits no declared type."""
+        """Return each statement with its declared type's base type, or why it fits no declared type."""
         if not any(map(needs_declared_types, memories)):
             return list(memories)
         declared = await self._store.find(owner.tenant)
@@ -101,7 +101,7 @@ class DeclaredTypeService:
         return resolved
 
     async def resolve_all(self, owner: Owner, memories: Sequence[MemoryIn]) -> list[MemoryIn]:
-        """Return every statement as `resolve` does; raise InvalidInput when one fits no declared type."""
+        """Return every statement as `resolve` does; raise InvalidInput if one fits no declared type."""
         resolved = await self.resolve(owner, memories)
         errors = [
             {"loc": ["memories", index, *memory.path], "msg": str(memory)}
@@ -113,7 +113,7 @@ class DeclaredTypeService:
         return [memory for memory in resolved if isinstance(memory, MemoryIn)]
 
     async def resolve_patch(self, owner: Owner, patch: MemoryPatch) -> MemoryPatch:
-        """Return a correction as `resolve` does a statement; raise InvalidInput where it fits no declared type."""
+        """Return a correction as `resolve` does a statement; raise InvalidInput if it fits no declared type."""
         if patch.declared_type is None:
             return patch
         try:
@@ -123,7 +123,7 @@ class DeclaredTypeService:
             raise InvalidInput(f"The input cannot be used: {describe_field_errors(errors)}.", errors=errors) from None
 
     async def check_filter(self, owner: Owner, types: Sequence[str] | None) -> None:
-        """Raise InvalidInput for a type to filter by that is neither graphmem's nor declared."""
+        """Raise InvalidInput if a type filter names a type that is neither built in nor declared."""
         if all(map(is_built_in_type, types or ())):
             return
         try:

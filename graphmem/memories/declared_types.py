@@ -1,4 +1,4 @@
-"""A tenant's own types of memories and entities, and what they require. Pure."""
+"""A tenant's own types of memories and entities, with their requirements. Pure."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from graphmem.runtime.field_types import Metadata, StorableText
 from graphmem.runtime.validation import RequestBody
 
 MAX_DECLARED_TYPES = 30
-"""Types of memories, and types of entities, that a tenant may declare; every prompt of extraction lists them."""
+"""Maximum memory types, and entity types, that a tenant may declare; every extraction prompt lists them."""
 
 MAX_DESCRIPTION_LENGTH = 300
-"""Characters of the description of a type."""
+"""Maximum length of a type's description, in characters."""
 
 MAX_SCHEMA_LENGTH = 4000
-"""Characters of the JSON Schema of a type's attributes."""
+"""Maximum length of the JSON Schema of a type's attributes, in characters."""
 
 _REFUSED_KEYWORDS = frozenset({"$ref", "$dynamicRef", "$recursiveRef", "pattern", "patternProperties"})
-"""Keywords by which a schema could load other documents, recurse without end or take any time to check."""
+"""Keywords that let a schema load other documents, recurse endlessly or take unlimited time to check."""
 
 
 def _parse_type_name(value: object) -> object:
@@ -56,7 +56,7 @@ def _check_attribute_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _keywords(schema: object) -> Iterator[str]:
-    """Yield the keywords of a schema and its parts; the names of properties are none."""
+    """Yield the keywords of a schema and its parts, without property names."""
     if isinstance(schema, list):
         for part in schema:
             yield from _keywords(part)
@@ -73,7 +73,7 @@ def _keywords(schema: object) -> Iterator[str]:
 MemoryTypeName = Annotated[
     str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$"), BeforeValidator(_parse_type_name), AfterValidator(_check_new_name)
 ]
-"""The name of a declared memory type, read in any case."""
+"""The name of a declared memory type, in any case."""
 
 AttributeSchema = Annotated[Metadata, AfterValidator(_check_attribute_schema)]
 """A JSON Schema of an object whose properties are attributes."""
@@ -85,7 +85,7 @@ class _DeclaredType(RequestBody):
 
     @property
     def attribute_types(self) -> dict[str, str]:
-        """The JSON types of the attributes that the schema lists, by name; `string` where it says none."""
+        """The JSON types of the schema's attributes, by name; `string` if the schema does not say."""
         properties: Mapping[str, Any] = self.attributes.get("properties", {})
         return {
             name: kind if isinstance(kind, str) else "string"
@@ -132,27 +132,27 @@ class DeclaredTypes(DeclaredTypesIn):
     updated_by: str | None = None
 
     def find_memory_type(self, name: str) -> DeclaredMemoryType | None:
-        """Return the declared memory type of a name, if any."""
+        """Return the declared memory type with this name, if any."""
         return next((declared for declared in self.memory_types if declared.name == normalise_type_name(name)), None)
 
     def find_entity_type(self, name: str | None) -> DeclaredEntityType | None:
-        """Return the declared entity type of a name, if any."""
+        """Return the declared entity type with this name, if any."""
         return next((declared for declared in self.entity_types if declared.name == name), None)
 
 
-# What they demand: known names, and attributes that fit their JSON Schema
+# Requirements: known names, and attributes that fit their JSON Schema
 
 HOW_TO_DECLARE = "an admin declares it with PUT /v1/admin/types or `graphmem types set`"
 """Next step for an unknown type."""
 
 MAX_QUOTED_SCHEMA = 200
-"""Characters that an error quotes of the part of a schema that is not satisfied."""
+"""Maximum characters that an error quotes of the unsatisfied part of a schema."""
 
 FieldPath = tuple[str | int, ...]
 
 
 class UndeclaredType(ValueError):
-    """A type is neither graphmem's nor declared, or the attributes do not fit it; `path` leads to the field."""
+    """A type is neither built in nor declared, or the attributes do not fit it; `path` leads to the field."""
 
     def __init__(self, path: Sequence[str | int], message: str) -> None:
         super().__init__(message)
@@ -160,7 +160,7 @@ class UndeclaredType(ValueError):
 
 
 def find_invalid_schemas(types: DeclaredTypesIn) -> Iterator[tuple[FieldPath, str]]:
-    """Yield the attributes of declared types that are no JSON Schema."""
+    """Yield the attributes of declared types that are not a valid JSON Schema."""
     # Imported here and below: jsonschema takes 2.4 MB, and few tenants declare types.
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import SchemaError
@@ -177,7 +177,7 @@ def find_invalid_schemas(types: DeclaredTypesIn) -> Iterator[tuple[FieldPath, st
 def find_attribute_problem(
     declared: DeclaredMemoryType | DeclaredEntityType, attributes: Mapping[str, Any]
 ) -> str | None:
-    """Return what is wrong with the attributes of a type, in words that do not quote them; None when they fit."""
+    """Return the problem with a type's attributes, without quoting them, or None if they fit."""
     from jsonschema import Draft202012Validator
     from jsonschema.exceptions import ValidationError
 
@@ -191,12 +191,12 @@ def find_attribute_problem(
 
 
 def needs_declared_types(memory: MemoryIn) -> bool:
-    """Return whether a memory has a type or attributes that only the tenant's declarations explain."""
+    """Return whether a memory has a type or attributes that require the tenant's declarations."""
     return memory.declared_type is not None or any(entity.attributes for _, entity in _named_entities(memory))
 
 
 def resolve_memory(types: DeclaredTypes, memory: MemoryIn) -> MemoryIn:
-    """Return a memory with the type that its declared type is based on; raise UndeclaredType where it fits none."""
+    """Return a memory with its declared type's base type; raise UndeclaredType if it fits none."""
     for path, entity in _named_entities(memory):
         _check_entity(types, path, entity)
     if memory.declared_type is None:
@@ -210,7 +210,7 @@ def resolve_memory(types: DeclaredTypes, memory: MemoryIn) -> MemoryIn:
 
 
 def resolve_patch(types: DeclaredTypes, patch: MemoryPatch) -> MemoryPatch:
-    """Return a correction with the type that its declared type is based on; raise UndeclaredType where it fits none."""
+    """Return a correction with its declared type's base type; raise UndeclaredType if it fits none."""
     if patch.declared_type is None:
         return patch
     declared = _require(types, patch.declared_type)
@@ -220,7 +220,7 @@ def resolve_patch(types: DeclaredTypes, patch: MemoryPatch) -> MemoryPatch:
 
 
 def check_type_filter(types: DeclaredTypes, names: Iterable[str]) -> None:
-    """Raise UndeclaredType for a type that is neither graphmem's nor declared."""
+    """Raise UndeclaredType for a type that is neither built in nor declared."""
     for name in names:
         if not is_built_in_type(name):
             _require(types, name)

@@ -1,4 +1,4 @@
-"""Entities, the people, places and things that memories are about: as callers, nodes and rows have them. Pure."""
+"""Entities, the people, places and things that memories are about: in requests, nodes and rows. Pure."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import Effect, SourceKind, TrustOrder
 
 DEFAULT_ENTITY_TYPE = "Thing"
-"""The type of an entity whose type is unknown."""
+"""The type of an entity of unknown type."""
 
 PERSON_TYPE = "Person"
-"""The type of people, users among them."""
+"""The type of people, including users."""
 
 GROUP_TYPE = "Group"
 """The type of the entity that a tenant's global memories are about."""
 
 MAX_ENTITY_TYPE_LENGTH = 64
-"""Longest entity type, in characters."""
+"""Maximum length of an entity type, in characters."""
 
 MAX_ALIASES = 20
-"""Most aliases of an entity in one statement."""
+"""Maximum aliases of an entity in one statement."""
 
 _NON_WORD = re.compile(r"[^\w]+", re.UNICODE)
 
@@ -57,7 +57,7 @@ _ENTITY_TYPE_ADAPTER: TypeAdapter[str] = TypeAdapter(EntityType)
 
 
 def parse_entity_type(value: object) -> str:
-    """Return an entity type in its stored form; raise ValueError for a value that cannot be one."""
+    """Return an entity type in its stored form; raise ValueError if the value cannot be one."""
     return _ENTITY_TYPE_ADAPTER.validate_python(value)
 
 
@@ -107,32 +107,32 @@ class NamedEntity:
 _KIND: TypeAdapter[SourceKind] = TypeAdapter(SourceKind)
 
 NAME, TYPE, SUMMARY = "name", "type", "summary"
-"""The details that an entity has one of."""
+"""The details that an entity has only one of."""
 
 
 def alias_detail(key: str) -> str:
-    """Return the detail that is the alias of a key."""
+    """Return the name of the detail for the alias with this key."""
     return f"alias {key}"
 
 
 def attribute_detail(name: str) -> str:
-    """Return the detail that is an attribute."""
+    """Return the name of the detail for this attribute."""
     return f"attribute {name}"
 
 
 def read_detail_sources(stored: Mapping[str, Any]) -> dict[str, SourceKind]:
-    """Return the sources of the details of an entity node that are not the user's, by detail."""
+    """Return the sources of an entity node's details, by detail, leaving out those from the user."""
     parts = [text.partition(" ") for text in stored.get("detail_sources") or ()]
     return {detail: _KIND.validate_python(kind) for kind, _, detail in parts}
 
 
 def write_detail_sources(sources: Mapping[str, SourceKind]) -> list[str] | None:
-    """Return sources of details as an entity node holds them, None where all are the user's."""
+    """Return the sources of details as stored on an entity node, or None if all are the user's."""
     return [f"{kind} {detail}" for detail, kind in sources.items() if kind != "user"] or None
 
 
 def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrder) -> list[str]:
-    """Return the aliases of an entity node that mean it for a source: none that a less trusted one gave."""
+    """Return the aliases that a source follows to an entity node: those not given by a less trusted source."""
     sources = read_detail_sources(stored)
     return [
         alias
@@ -142,7 +142,7 @@ def follow_aliases(stored: Mapping[str, Any], kind: SourceKind, order: TrustOrde
 
 
 class SourcedDetails:
-    """The details of an entity node, and the changes that sources make of them."""
+    """The details of an entity node, and the changes that sources make to them."""
 
     def __init__(self, stored: Mapping[str, Any], order: TrustOrder) -> None:
         self._stored = stored
@@ -151,45 +151,45 @@ class SourcedDetails:
         self._changes: dict[str, Any] = {}
 
     def is_of_another(self, kind: SourceKind, members: Set[str]) -> bool:
-        """Return whether the entity is a person whose names and description a source does not give.
+        """Return whether the entity is a person whose names and description this source may not set.
 
-        That is the user for a less trusted source, and each of some members of a space, by name key.
+        That is the user for a less trusted source, and each of the space `members`, given by name key.
         """
         if self._stored["name_key"] in members:
             return True
-        # Only the user and admins import as an import.
+        # Only the user and admins can use the source `import`.
         by: SourceKind = "user" if kind == "import" else kind
         return bool(self._stored["is_user"]) and not self._order.permits(Effect.RENAME, by, "user")
 
     def give_name(self, name: str, kind: SourceKind) -> None:
-        """Write the name as a source does, whose key it has; a more trusted one decides."""
+        """Set the source's spelling of the name, which has the same key; a more trusted source decides."""
         if self._is_more_trusted(kind, NAME):
             self._set("name", name, NAME, kind)
 
     def may_rename(self, kind: SourceKind) -> bool:
-        """Return whether a source may give the entity another name."""
+        """Return whether a source may rename the entity."""
         return self._may_change(kind, NAME)
 
     def rename(self, kind: SourceKind) -> list[str] | None:
-        """Return the sources of the details once a source gave the entity another name."""
+        """Return the sources of the details after a source has renamed the entity."""
         self._give(NAME, kind)
         return write_detail_sources(self._sources)
 
     def give_type(self, entity_type: str, kind: SourceKind) -> None:
-        """Set the type that a source gives, if it was unknown or comes from a less trusted one."""
+        """Set the type from a source if it was unknown or came from a less trusted source."""
         known = self._get("type")
         if entity_type != DEFAULT_ENTITY_TYPE and (known == DEFAULT_ENTITY_TYPE or self._is_more_trusted(kind, TYPE)):
             self._set("type", entity_type, TYPE, kind)
 
     def give_summary(self, summary: str, kind: SourceKind) -> bool:
-        """Set the summary that a source gives if there was none or a less trusted one's; return whether it is set."""
+        """Set the summary from a source if it was missing or less trusted; return whether it was set."""
         known = self._get("summary") or ""
         if summary and (not known or self._is_more_trusted(kind, SUMMARY)):
             self._set("summary", summary, SUMMARY, kind)
         return summary in ("", self._get("summary"))
 
     def give_attributes(self, attributes: Mapping[str, Any], kind: SourceKind) -> bool:
-        """Set attributes that a source gives; return whether all of them are the entity's now."""
+        """Set the attributes from a source; return whether the entity now has all of them."""
         known = self._attributes
         taken = {
             name: value
@@ -203,7 +203,7 @@ class SourcedDetails:
         return all(name in merged and merged[name] == value for name, value in attributes.items())
 
     def add_aliases(self, names_by_key: Mapping[str, str], kind: SourceKind) -> list[str]:
-        """Add names that a source gives and return those added; a name that is an alias already is its own now too."""
+        """Add names from a source and return those added; existing aliases become the source's as well."""
         known = self._aliases
         for key in names_by_key.keys() & known.keys():
             if self._is_more_trusted(kind, alias_detail(key)):
@@ -217,7 +217,7 @@ class SourcedDetails:
         return list(added.values())
 
     def drop_aliases(self, keys: Set[str]) -> None:
-        """Take aliases away: a more trusted source calls another entity so."""
+        """Remove aliases because a more trusted source uses them for another entity."""
         known = self._aliases
         if known.keys() & keys:
             self._set_aliases({key: name for key, name in known.items() if key not in keys})
@@ -225,7 +225,7 @@ class SourcedDetails:
                 self._sources.pop(alias_detail(key), None)
 
     def overwrite(self, values: Mapping[str, Any], kind: SourceKind) -> None:
-        """Set the summary, the type and attributes as a source gives them, whoever gave those that were there."""
+        """Set the summary, the type and attributes from a source, whoever set the existing ones."""
         attributes = {name: value for name, value in values.items() if name not in (SUMMARY, TYPE)}
         if SUMMARY in values:
             self._set("summary", values[SUMMARY], SUMMARY, kind)
@@ -236,10 +236,10 @@ class SourcedDetails:
         self._set_attributes({**self._attributes, **attributes})
 
     def absorb(self, other: Mapping[str, Any]) -> None:
-        """Add the details of the node of an entity that becomes a part of this one, each with its source.
+        """Add the details of another entity's node, which is merged into this one, each with its source.
 
-        What both have stays that of this one; the name of the other is an alias now, and of a summary of both each half
-        may be of a source that is not the user's.
+        Details of both keep this entity's value; the other's name becomes an alias. In a joined summary, each half may
+        come from a source other than the user.
         """
         part = SourcedDetails(other, self._order)
         names = {other["name_key"]: other["name"], **part._aliases}
@@ -261,11 +261,11 @@ class SourcedDetails:
 
     @property
     def node(self) -> dict[str, Any]:
-        """The properties of the node with what was changed."""
+        """The properties of the node, with the changes."""
         return {**self._stored, **self._changes, "detail_sources": write_detail_sources(self._sources)}
 
     def to_row(self, now: datetime) -> dict[str, Any] | None:
-        """Return what is to be written, as `snapshots.set_entities` takes it; None for nothing."""
+        """Return the changes to write, as `snapshots.set_entities` takes them, or None if there are none."""
         sources = write_detail_sources(self._sources)
         if not self._changes and sources == (self._stored.get("detail_sources") or None):
             return None
@@ -298,7 +298,7 @@ class SourcedDetails:
 
     @property
     def _aliases(self) -> dict[str, str]:
-        """The aliases by their keys."""
+        """The aliases by key."""
         return dict(zip(self._get("alias_keys") or (), self._get("aliases") or (), strict=True))
 
     def _set_aliases(self, aliases: Mapping[str, str]) -> None:
@@ -321,7 +321,7 @@ class SourcedDetails:
         return self._order.permits(Effect.RENAME, kind, self._source_of(detail))
 
     def _is_more_trusted(self, kind: SourceKind, detail: str) -> bool:
-        """Return whether the source of a detail could not change what this one gives."""
+        """Return whether the detail's source could not change a value set by this source."""
         return not self._order.permits(Effect.RENAME, self._source_of(detail), kind)
 
 
@@ -330,7 +330,7 @@ _TIME_FIELDS = ("created_at", "updated_at")
 
 
 def entity_from_node(stored: Mapping[str, Any], memory_count: int | None = None) -> Entity:
-    """Return the properties of an entity node as callers see them."""
+    """Return an entity for callers from the properties of its node."""
     return Entity(
         id=stored["uuid"],
         name=stored["name"],
@@ -351,7 +351,7 @@ def entity_from_columns(stored: Mapping[str, Any], times: Sequence[int | None], 
 
 
 def entity_ref_from_node(stored: Mapping[str, Any]) -> EntityRef:
-    """Return an entity as a memory refers to it."""
+    """Return a memory's reference to an entity."""
     return EntityRef(id=stored["uuid"], name=stored["name"], type=stored["type"])
 
 
@@ -372,7 +372,7 @@ def new_entity_properties(
     is_user: bool = False,
     source_kind: SourceKind = "user",
 ) -> dict[str, Any]:
-    """Return the properties of a new entity node, `vector` as it is; without `entity_id` it gets a random one."""
+    """Return the properties of a new entity node with `vector` unchanged; without `entity_id`, the id is random."""
     kind = entity.type or DEFAULT_ENTITY_TYPE
     details = [NAME, *([TYPE] if kind != DEFAULT_ENTITY_TYPE else []), *map(attribute_detail, entity.attributes)]
     return {
@@ -425,12 +425,12 @@ class EntityProfile(BaseModel):
         return frozenset(memory_id for sentence in self.sentences for memory_id in sentence.memory_ids)
 
     def holds_at(self, at: datetime) -> bool:
-        """Return whether the memories that it is derived from hold at a time, by what was known when it was read."""
+        """Return whether the memories it is derived from hold at a time, as known when it was read."""
         return self.valid_until is None or at < self.valid_until
 
 
 def number_sentences(sentences: Sequence[ProfileSentence]) -> tuple[tuple[str, ...], dict[str, Any]]:
-    """Return the memories that sentences cite, each once, and the sentences as the `content_data` of a profile."""
+    """Return the distinct memories that sentences cite, and the sentences as the `content_data` of a profile."""
     derived_from = tuple(dict.fromkeys(memory_id for sentence in sentences for memory_id in sentence.memory_ids))
     places = {memory_id: place for place, memory_id in enumerate(derived_from, 1)}
     return derived_from, {

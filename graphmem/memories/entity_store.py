@@ -56,12 +56,12 @@ class EntityStore:
         now: datetime,
         kinds: Mapping[str, SourceKind],
     ) -> ResolvedEntities:
-        """Return the entities that are named, and the owner's own entity under the key "".
+        """Return the named entities, and the owner's own entity under the key "".
 
-        A member of a space is a person of that name, whoever names the member first. `kinds` are the most trusted
-        sources that use the names, by name key. An alias leads nobody who is trusted more
-        than whoever gave it: the name is that of an entity of its own, and the alias ends. What they give known
-        entities is decided by `SourcedDetails`.
+        A member of a space is a person of that name, whichever source names the member first. `kinds` are the most
+        trusted sources that use the names, by name key. A source does not follow an alias from a less trusted one: the
+        name becomes an entity of its own, and the alias ends. `SourcedDetails` decides on the details given for known
+        entities.
 
         The caller has locked the user, so that concurrent writers create an entity once, and creates the new ones.
         `vectors` holds the vectors of names by name key.
@@ -80,7 +80,7 @@ class EntityStore:
         nodes = [row["entity"] for row in rows]
         kinds = {key: kinds.get(key, "user") for key in requested}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
-        # Every source means the user's own entity by its name; it is still the source of what it says about the user.
+        # Every source uses the name for the user's own entity, and is still the source of its details about the user.
         using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
         stored = _match_names(nodes, using, order)
         if owner.is_space and requested.keys() - stored.keys():
@@ -134,12 +134,12 @@ class EntityStore:
         shared: bool = False,
         speaker: str | None = None,
     ) -> list[Row]:
-        """Add names that a source gives to an entity given by id or name key; the caller has locked the user.
+        """Add a source's names to an entity, given by id or name key; the caller has locked the user.
 
-        A name that an entity has already is left out: with `shared`, only one that this entity has, unless the source
-        is trusted less than the user. The user's own names are given by no source that is trusted less, and those of a
-        member of a space by that member alone, the `speaker`: a member has no other names, and nobody has the member's.
-        Returns `[{entity_id, aliases}]` with the names added, or [].
+        Names that any entity has are left out; with `shared`, only those that this entity has, unless the source is
+        trusted less than the user. Less trusted sources cannot add names of the user. In a space, only the `speaker`
+        can add the speaker's own names: other members get none, and nobody else gets a member's name. Returns
+        `[{entity_id, aliases}]` with the names added, or [].
         """
         names_by_key = {name_key(name): name for name in names}
         others = await self._find_other_members(transaction, owner, speaker) if names_by_key else set()
@@ -160,7 +160,7 @@ class EntityStore:
     async def find_details(
         self, transaction: Transaction, owner: Owner, entity: str, kind: SourceKind
     ) -> SourcedDetails | None:
-        """Return the details of an entity, given by id or name key, for a source to change; None for an unknown one."""
+        """Return an entity's details, by id or name key, for a source to change; None if the entity is unknown."""
         rows = await transaction.run("entities.find_named", group_id=owner.group_id, entity=entity)
         nodes = [row["entity"] for row in rows]
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, [kind]))
@@ -175,10 +175,10 @@ class EntityStore:
         now: datetime,
         speaker: str | None = None,
     ) -> list[bool]:
-        """Give entities, by name key, the summaries and attributes of a source; the caller has locked the user.
+        """Set the summaries and attributes from a source, by name key; the caller has locked the user.
 
-        A less trusted source does not describe the user, nor anybody a member of a space but that member, the
-        `speaker`. Returns for each whether the entity is stored and has all of them now.
+        A less trusted source cannot describe the user, and a member of a space can only be described by that member,
+        the `speaker`. Returns, for each entity, whether it is stored and now has all of them.
         """
         keys = [key for key, _, _ in described]
         rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=keys)
@@ -197,21 +197,21 @@ class EntityStore:
         return done
 
     async def erase_unreferenced(self, transaction: Transaction, owner: Owner, ids: Iterable[str]) -> list[str]:
-        """Erase those of some entities that no memory refers to any more; return their ids. The user's own stays."""
+        """Erase the given entities that no memory refers to any more, except the user's own; return their ids."""
         rows = await transaction.run("entities.erase_unreferenced", group_id=owner.group_id, ids=sorted(set(ids)))
         return [row["id"] for row in rows]
 
     async def get_refs(self, transaction: Transaction, reader: Reader, ids: Sequence[str]) -> dict[str, EntityRef]:
-        """Return entities by id, as memories refer to them; unknown ids are left out."""
+        """Return references to entities by id; unknown ids are left out."""
         if not ids:
             return {}
         rows = await transaction.run("entities.fetch_by_ids", group_ids=scope_of(reader).group_ids, ids=list(ids))
         return {row["entity"]["uuid"]: entity_ref_from_node(row["entity"]) for row in rows}
 
     async def resolve_entity_ids(self, reader: Reader, entity: str) -> list[str]:
-        """Return the ids that an entity filter means: an id itself, or every entity of that name or alias.
+        """Return the ids that match an entity filter: the id itself, or every entity with that name or alias.
 
-        Where none has exactly that name, accents do not count.
+        If no entity has exactly that name, accents are ignored.
         """
 
         async def work(transaction: Transaction) -> list[str]:
@@ -228,7 +228,7 @@ class EntityStore:
         return await self._graph.read(work)
 
     async def get(self, reader: Reader, entity_id: str) -> Entity:
-        """Return one entity; raise NotFound for one that the reader does not read."""
+        """Return one entity; raise NotFound if the reader cannot read it."""
         rows = await self._graph.fetch(
             "entities.get_with_memory_count", group_ids=scope_of(reader).group_ids, entity_id=entity_id
         )
@@ -239,7 +239,7 @@ class EntityStore:
     async def list_page(
         self, reader: Reader, *, text: str | None, type: str | None, after: tuple[str, str] | None, limit: int
     ) -> tuple[list[Entity], tuple[str, str] | None]:
-        """Return one page of entities by name and the position to continue from (None at the end)."""
+        """Return one page of entities by name, and the position to continue from (None at the end)."""
         rows = await self._graph.fetch(
             "entities.list_page",
             group_ids=scope_of(reader).group_ids,
@@ -261,7 +261,7 @@ class EntityStore:
             await transaction.run("snapshots.set_entities", group_id=owner.group_id, rows=rows)
 
     async def _find_other_members(self, transaction: Transaction, owner: Owner, speaker: str | None) -> set[str]:
-        """Return the name keys of the members of a space other than a speaker; none of a user."""
+        """Return the name keys of a space's members except the speaker; empty for a user."""
         members = await self._find_members(transaction, owner) if owner.is_space else {}
         return members.keys() - {name_key(speaker or "")}
 
@@ -272,16 +272,16 @@ class EntityStore:
 
 
 def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[SourceKind]:
-    """Return the sources that are compared where sources of some kinds give details to entities."""
+    """Return the sources to compare when sources of these kinds set details of entities."""
     given_by = {kind for node in nodes for kind in read_detail_sources(node).values()}
     return {"user", *given_by, *kinds}
 
 
 def _match_names(nodes: Sequence[Row], kinds: Mapping[str, SourceKind], order: TrustOrder) -> dict[str, Row]:
-    """Return the entities that names mean for the sources that use them, by key.
+    """Return the entities that names mean to the sources using them, by key.
 
-    A name takes precedence over an alias, and the user's own entity over others that share an alias. An alias that a
-    less trusted source gave means nothing to a more trusted one.
+    A name takes precedence over an alias, and the user's own entity over others that share an alias. A more trusted
+    source ignores an alias given by a less trusted one.
     """
     by_alias: dict[str, Row] = {}
     for node in sorted(nodes, key=lambda node: not node["is_user"]):

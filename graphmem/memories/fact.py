@@ -1,4 +1,4 @@
-"""A fact: one version of a memory, stored on an edge between two entities, as properties, rows and memories. Pure."""
+"""A fact: one version of a memory, stored on an edge between two entities, with its conversions. Pure."""
 
 from __future__ import annotations
 
@@ -49,22 +49,22 @@ INITIAL_STRENGTH = 0.5
 """Strength of a new memory."""
 
 STRENGTH_STEP = 0.05
-"""Strength that one retrieval adds."""
+"""Strength added by one retrieval."""
 
 MAX_STRENGTH = 1.0
-"""Strength that retrievals do not exceed."""
+"""Maximum strength."""
 
 CONFIDENCE_STEP = 0.02
-"""Confidence that one retrieval adds."""
+"""Confidence added by one retrieval."""
 
 MAX_CONFIDENCE = 0.99
-"""Confidence that retrievals do not exceed; a caller may state more."""
+"""Maximum confidence that retrievals lead to; a caller may state more."""
 
 IMPORTANCE_PERIOD_DAYS = 30
 """Days without a retrieval after which maintenance lowers importance once."""
 
 IMPORTANCE_FACTOR = 0.9
-"""Share of its importance that a memory retains after one period without a retrieval."""
+"""Share of its importance that a memory keeps after one period without a retrieval."""
 
 MIN_IMPORTANCE = 0.05
 """Importance below which maintenance does not lower a memory."""
@@ -81,7 +81,7 @@ def decayed_importance(importance: float, periods: int) -> float:
 
 
 def apply_reinforcement(strength: float, confidence: float, times: int = 1) -> tuple[float, float]:
-    """Return strength and confidence after `times` retrievals; a confidence above the maximum stays as it is."""
+    """Return strength and confidence after `times` retrievals; a confidence above the maximum is unchanged."""
     new_strength = min(MAX_STRENGTH, strength + STRENGTH_STEP * times)
     new_confidence = max(confidence, min(MAX_CONFIDENCE, confidence + CONFIDENCE_STEP * times))
     return new_strength, new_confidence
@@ -89,32 +89,32 @@ def apply_reinforcement(strength: float, confidence: float, times: int = 1) -> t
 
 @dataclass(frozen=True, slots=True)
 class RetrievalCount:
-    """How often a memory was retrieved, and when last."""
+    """Number of retrievals of a memory, and the time of the latest."""
 
     times: int
     at: datetime
 
     def plus(self, other: RetrievalCount) -> RetrievalCount:
-        """Return both counts together."""
+        """Return the sum of both counts."""
         return RetrievalCount(self.times + other.times, max(self.at, other.at))
 
 
 TYPE_PREDICATES = frozenset(DEFAULT_PREDICATES.values())
-"""The predicates of statements that name none."""
+"""The default predicates of statements that name none."""
 
 MAX_SEARCH_TEXT = 20_000
-"""Characters up to which repetitions and merges extend the text that a fact is found by."""
+"""Maximum characters of a fact's search text when repetitions and merges extend it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One version of a memory; its fields are the properties of its edge, and what an export has of it.
+    """One version of a memory; its fields are the properties of its edge and of its export.
 
-    Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version
-    was merged or reverted: it is valid at no time and stays readable by id. `claimed_invalid_at` is the end
-    that its writer gave, with which a reverted supersession restores it. A contested version is neither believed nor
-    valid; `contests` are the memories that it contradicts, and stay when that is resolved. `derived_from` are the
-    memories that a profile was written from.
+    Valid time is `[valid_at, invalid_at)`, known time `[created_at, expired_at)`; None is open. A `retired` version was
+    merged or reverted: it is never valid but stays readable by id. `claimed_invalid_at` is the end stated by the
+    writer, which a reverted supersession restores. A contested version is neither believed nor valid; `contests` are
+    the memories that it contradicts, kept after resolution. `derived_from` are the memories that a profile was written
+    from.
     """
 
     uuid: str
@@ -174,7 +174,7 @@ class Fact:
 
     @property
     def is_global(self) -> bool:
-        """Whether the tenant owns the memory, and not a user."""
+        """Whether the memory belongs to the tenant rather than to a user."""
         return not Owner.from_group_id(self.group_id).user_id
 
     @property
@@ -184,7 +184,7 @@ class Fact:
 
     @property
     def trust_kind(self) -> SourceKind:
-        """The kind of source that it is trusted as."""
+        """The source kind whose trust it has."""
         return self.trusted_as or self.source_kind
 
     @property
@@ -203,24 +203,24 @@ class Fact:
 
     @property
     def shown_invalid_at(self) -> datetime | None:
-        """The end of the valid time that callers see: a retired version, valid at no time, ends where it starts."""
+        """The end of the valid time shown to callers; a retired version, never valid, ends where it starts."""
         return self.valid_at or self.created_at if self.retired else self.invalid_at
 
     @property
     def shown_expired_at(self) -> datetime | None:
-        """The end of the known time that callers see: what a retired version states is no longer believed."""
+        """The end of the known time shown to callers; a retired version is no longer believed."""
         return self.expired_at or self.created_at if self.retired else self.expired_at
 
     @property
     def known_to(self) -> datetime:
-        """The end of the known interval, never null; a contested version is believed at no time."""
+        """The end of the known interval, never null; a contested version is never believed."""
         return self.created_at if self.is_contested else self.expired_at or MAX_TIME
 
     @property
     def effective_start(self) -> datetime:
         """The start by which single-valued facts are ordered.
 
-        An unknown start is the time of the first version, or that of the earliest when the fact had ended by then.
+        If unknown, it is the time of the first version, or the earliest time if the fact had ended by then.
         """
         if self.valid_at:
             return self.valid_at
@@ -233,7 +233,7 @@ class Fact:
 
     @property
     def end_ids(self) -> tuple[str, ...]:
-        """The ids of its subject and, if it has one, of its object."""
+        """The ids of its subject and, if any, its object."""
         return end_ids(self.subject_id, self.object_id)
 
     @property
@@ -243,13 +243,13 @@ class Fact:
 
     @property
     def dedup_key(self) -> str:
-        """A key that two statements share when they have the same content, subject, predicate and object."""
+        """A key shared by statements with the same content, subject, predicate and object."""
         return dedup_key(self.content_hash, self.subject_id, self.predicate, self.object_id)
 
     def repeats(self, known: Fact) -> bool:
-        """Return whether it states what `known` does: the same content about the same subject, with nothing else.
+        """Return whether it states the same as `known`: the same content and subject, with nothing added.
 
-        A predicate and an object that were not given are those of `known`.
+        A missing predicate and object default to those of `known`.
         """
         return (
             (self.content_hash, self.subject_id) == (known.content_hash, known.subject_id)
@@ -262,7 +262,7 @@ class Fact:
         return interval_contains(self.valid_from, self.valid_to, instant)
 
     def overlaps(self, other: Fact) -> bool:
-        """Return whether both facts are valid at some time."""
+        """Return whether both facts are ever valid together."""
         return max(self.valid_from, other.valid_from) < min(self.valid_to, other.valid_to)
 
     def with_active_hash(self, now: datetime) -> Fact:
@@ -272,7 +272,7 @@ class Fact:
         return self if self.active_hash == active_hash else replace(self, active_hash=active_hash)
 
     def strength_at(self, now: datetime) -> float:
-        """Return the strength at `now`: it has decayed since the last access, or since the first version."""
+        """Return the strength at `now`, decayed since the last access or else since the first version."""
         idle = now - (self.last_accessed_at or self.first_created_at)
         return decayed_strength(self.strength, self.decay_rate, idle / timedelta(days=1))
 
@@ -288,24 +288,24 @@ class Fact:
 def dedup_key(content_hash: str, subject_id: str, predicate: str, object_id: str | None) -> str:
     """Return the key of a statement, as in `Fact.dedup_key`.
 
-    A predicate that only repeats the type counts as none, so that a type does not make another statement.
+    A predicate that only repeats the type is ignored, so that a different type does not make a different statement.
     """
     named = "" if predicate in TYPE_PREDICATES else predicate
     return f"{content_hash}:{subject_id}:{named}:{object_id or subject_id}"
 
 
 def end_ids(subject_id: str, object_id: str | None) -> tuple[str, ...]:
-    """Return the ids of a subject and an object, once where they are the same or there is no object."""
+    """Return the ids of the subject and the object, or one id if they are the same or there is no object."""
     return (subject_id, object_id) if object_id and object_id != subject_id else (subject_id,)
 
 
 def join_sources(*sources: Iterable[str]) -> tuple[str, ...]:
-    """Return the ids of source messages without repetitions: at most the latest `MAX_SOURCE_MESSAGES`."""
+    """Return the distinct ids of source messages, at most the latest `MAX_SOURCE_MESSAGES`."""
     return tuple(deduplicate(chain.from_iterable(sources))[-MAX_SOURCE_MESSAGES:])
 
 
 def changes_of_patch(patch: MemoryPatch) -> dict[str, Any]:
-    """Return the attributes of a fact that a patch sets, by name; domain and scope move together."""
+    """Return the fact attributes that a patch sets, by name; domain and scope change together."""
     given = patch.model_fields_set - {"associations", "content_data", "subtype"}
     changes = {name: getattr(patch, name) for name in given}
     if patch.tags is not None:
@@ -327,10 +327,10 @@ def changes_of_patch(patch: MemoryPatch) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ImportProvenance:
-    """The id of a statement in another memory and its known time there; None means unknown, or open.
+    """The id and known time of a statement in another memory; None means unknown, or open.
 
-    `key` identifies the statement, so that importing it again changes nothing. `memory_id` is the id that its memory
-    shall have, and `superseded_by` that of the memory which replaced it.
+    `key` identifies the statement, so that importing it again changes nothing. `memory_id` is the id for its memory,
+    and `superseded_by` the id of the memory that replaced it.
     """
 
     key: str
@@ -344,14 +344,14 @@ class ImportProvenance:
 # Facts as properties of edges, as rows of queries and as memories
 
 _STORED_AS = {"content": "fact", "predicate": "name"}
-"""The names of properties where they differ from those of attributes."""
+"""Property names that differ from the attribute names."""
 
 _ENDS_OF_THE_EDGE = {"subject_id", "object_id"}
 
 
 @dataclass(frozen=True, slots=True)
 class FactField:
-    """One attribute of `Fact` that is a property of its edge; the type decides how it is stored."""
+    """One attribute of `Fact` that is stored as a property of its edge; the type decides how."""
 
     name: str
     type: Any
@@ -363,26 +363,26 @@ class FactField:
 
     @property
     def is_time(self) -> bool:
-        """Whether the field is a time; queries return times apart from the other properties, as numbers."""
+        """Whether the field is a time; queries return times separately from the other properties, as numbers."""
         return self.type in (datetime, datetime | None)
 
 
 FACT_FIELDS = tuple(
     FactField(name, type) for name, type in get_type_hints(Fact).items() if name not in _ENDS_OF_THE_EDGE
 )
-"""Every field of `Fact` but `subject_id` and `object_id`, which are the ends of its edge."""
+"""Every field of `Fact` except `subject_id` and `object_id`, the ends of its edge."""
 
 TIME_FIELDS = tuple(field.name for field in FACT_FIELDS if field.is_time)
 """The times of a version in the order of the fragment `fact_times`."""
 
 SHADOW_PROPERTIES = ("valid_from", "valid_to", "known_from", "known_to", "profile_of", FOLDED_TEXT)
-"""Properties that repeat others for an index: bounds of intervals without null, the entity of a profile, words."""
+"""Properties that repeat others for an index: interval bounds without null, a profile's entity, and words."""
 
 VECTOR_PROPERTY = "fact_embedding"
-"""The property that holds the embedding of the statement."""
+"""The property that holds the statement's vector."""
 
 NEXT_VECTOR_PROPERTY = "next_vector"
-"""The property of facts, entities and messages that holds their vector of the next model while they are re-embedded."""
+"""The property of facts, entities and messages for their vector of the next model during re-embedding."""
 
 _ENCODERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: lambda items: list(items) or None,  # an empty list would take 128 bytes
@@ -394,7 +394,7 @@ _ENCODERS: dict[Any, Callable[[Any], Any]] = {
     MemoryStatus: lambda status: status.value,
     MemoryStatus | None: lambda status: status.value if status else None,
 }
-"""How an attribute becomes a property, by its type; types that are not listed stay as they are."""
+"""Conversions from attribute to property, by type; other types are stored unchanged."""
 
 _DECODERS: dict[Any, Callable[[Any], Any]] = {
     tuple[str, ...]: lambda items: tuple(items or ()),
@@ -406,14 +406,14 @@ _DECODERS: dict[Any, Callable[[Any], Any]] = {
     MemoryStatus: lambda status: MemoryStatus(status) if status else None,
     MemoryStatus | None: lambda status: MemoryStatus(status) if status else None,
 }
-"""How a property becomes an attribute, by its type; types that are not listed stay as they are."""
+"""Conversions from property to attribute, by type; other types are read unchanged."""
 
 _ENCODED_FIELDS = tuple((field.name, field.property_name, _ENCODERS.get(field.type)) for field in FACT_FIELDS)
 _DECODED_FIELDS = tuple((field.name, field.property_name, _DECODERS.get(field.type)) for field in FACT_FIELDS)
-"""Attribute, property and coding of each field, looked up once: a search maps some 350 fields."""
+"""Attribute, property and conversion of each field, computed once: a search maps some 350 fields."""
 
 LIST_PROPERTIES = tuple(field.property_name for field in FACT_FIELDS if field.type == tuple[str, ...])
-"""Lists that every version has; one that is empty is not stored."""
+"""Lists that every version has; an empty one is not stored."""
 
 _COPIED_TO_MEMORY = tuple(
     field.name for field in FACT_FIELDS if field.name in Memory.model_fields and field.name != "status"
@@ -422,10 +422,9 @@ _COPIED_TO_MEMORY = tuple(
 
 
 def fact_to_properties(fact: Fact) -> dict[str, Any]:
-    """Return all properties of a fact's edge but its vector; absent ones are None, so that setting them clears.
+    """Return all properties of a fact's edge except its vector; absent ones are None, so that setting them clears.
 
-    Empty lists are absent, except for that of Graphiti, and so are the entities of a fact that are just its subject and
-    object.
+    Empty lists are absent, except Graphiti's, and so are a fact's entities if they are just its subject and object.
     """
     properties = {
         property_name: encode(getattr(fact, name)) if encode else getattr(fact, name)
@@ -445,14 +444,14 @@ def fact_to_properties(fact: Fact) -> dict[str, Any]:
 
 
 def profile_of(fact: Fact) -> str | None:
-    """Return the id of the entity that a profile is about; None for another memory."""
+    """Return the id of the entity that a profile is about; None for other memories."""
     return fact.subject_id if fact.type is MemoryType.PROFILE else None
 
 
 def fact_from_row(row: Mapping[str, Any]) -> Fact:
     """Return the fact of a row `{fact, times?, subject_id, object_id}`; without `times`, `fact` contains the times.
 
-    Raises KeyError, TypeError or ValueError for a row that lacks a property or has one of the wrong type.
+    Raises KeyError, TypeError or ValueError if a property is missing or has the wrong type.
     """
     stored: dict[str, Any] = row["fact"]
     if "times" in row:
@@ -468,22 +467,22 @@ def fact_from_row(row: Mapping[str, Any]) -> Fact:
 
 
 def with_lists(properties: Mapping[str, Any], subject_id: str, object_id: str) -> dict[str, Any]:
-    """Return the properties of an edge with the lists that are not stored."""
+    """Return the properties of an edge, including the lists that are not stored."""
     lists = {name: properties.get(name) or [] for name in LIST_PROPERTIES}
     return {**properties, **lists, "entity_ids": lists["entity_ids"] or list(end_ids(subject_id, object_id))}
 
 
 STRENGTH_DECIMALS = 4
-"""Decimals of the strength that callers see."""
+"""Decimals of the strength shown to callers."""
 
 
 def memory_from_fact(fact: Fact, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
-    """Return a fact as callers see it at `now`; `refs` holds the entities it refers to, by id."""
+    """Return a fact as a memory at `now`; `refs` holds the entities it refers to, by id."""
     return Memory(**_memory_attributes(fact, refs, now))
 
 
 def memory_at(memory: Memory, fact: Fact, now: datetime) -> Memory:
-    """Return the memory that was made of a fact as callers see it at `now`."""
+    """Return a fact's memory, updated to `now`."""
     return memory.model_copy(update=_changing_attributes(fact, now))
 
 
@@ -530,5 +529,5 @@ def _memory_attributes(fact: Fact, refs: Mapping[str, EntityRef], now: datetime)
 
 
 def _changing_attributes(fact: Fact, now: datetime) -> dict[str, Any]:
-    """Return the attributes of a memory that depend on when it is read."""
+    """Return the attributes of a memory that depend on the time of reading."""
     return {"status": fact.status_at(now), "strength": round(fact.strength_at(now), STRENGTH_DECIMALS)}

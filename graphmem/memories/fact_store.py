@@ -61,7 +61,7 @@ PagePosition = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulStatement:
-    """A statement of a source that is no memory until an admin releases it, why, and the words that show it."""
+    """A statement withheld until an admin releases it, the reason, and the words that show it."""
 
     memory: MemoryIn
     reason: str
@@ -74,7 +74,7 @@ class DoubtfulStatement:
 async def put_in_quarantine(
     transaction: Transaction, owner: Owner, statements: Sequence[DoubtfulStatement], now: datetime
 ) -> list[str]:
-    """Put statements into the quarantine of a user or a space, and return their ids there."""
+    """Quarantine statements of a user or a space, and return their ids in the quarantine."""
     rows = [
         {
             "position": position,
@@ -96,7 +96,7 @@ async def put_in_quarantine(
 
 @dataclass(frozen=True, slots=True)
 class ErasedFacts:
-    """How many versions of a memory were erased, and the ids of the entities that were erased with them."""
+    """The number of erased versions of a memory, and the ids of the entities erased with them."""
 
     versions: int
     entity_ids: list[str]
@@ -104,7 +104,7 @@ class ErasedFacts:
 
 @dataclass(frozen=True, slots=True)
 class AssociationProblems:
-    """Ids of memories of which another one is `unknown`, and of immutable ones, whose associations are `fixed`."""
+    """Ids of memories with an `unknown` association, and of immutable ones, whose associations are `fixed`."""
 
     unknown: list[str] = field(default_factory=list)
     fixed: list[str] = field(default_factory=list)
@@ -131,12 +131,12 @@ class FactStore:
         creates_user: bool = True,
         doubtful: Sequence[DoubtfulStatement] = (),
     ) -> list[SaveResult]:
-        """Save all memories or none; global ones are saved for the tenant, others in their space if they have one.
+        """Save all memories or none; global ones belong to the tenant, others to their space if they have one.
 
-        The results of the memories come first, then those of the `doubtful` statements, which go into quarantine.
+        The results of the memories come first, then those of the `doubtful` statements, which are quarantined.
 
-        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved once for it. Raises
-        UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
+        `name_vectors` holds the vectors of entity names by name key. With `request`, they are saved only once for it.
+        Raises UserBeingForgotten, and NotFound for a user that does not exist unless `creates_user`.
         """
 
         async def save(transaction: Transaction) -> list[SaveResult]:
@@ -164,8 +164,8 @@ class FactStore:
     ) -> list[SaveResult]:
         """Save memories within an open transaction.
 
-        `locked_at` is the time that `lock_user` returned for the owner in this transaction, `loader` the owner's
-        loader of this transaction; without them the owner is locked or created, and the facts are loaded here. With
+        `locked_at` is the time that `lock_user` returned for the owner in this transaction, and `loader` is the owner's
+        loader of this transaction; without them, the owner is locked or created and the facts are loaded here. With
         `finds_related`, the results name related memories.
         """
         indexes_by_owner: dict[Owner, list[int]] = defaultdict(list)
@@ -184,7 +184,7 @@ class FactStore:
         return [results[index] for index in range(len(memories))]
 
     async def _quarantine(self, transaction: Transaction, owner: Owner, statement: DoubtfulStatement) -> SaveResult:
-        """Put a statement into the quarantine of its owner."""
+        """Put a statement into its owner's quarantine."""
         of_user = owner.tenant_global if statement.memory.scope is Scope.GLOBAL else owner
         target = statement.space or of_user
         now = await self.lock_or_create_user(transaction, target)
@@ -205,11 +205,11 @@ class FactStore:
     ) -> Memory:
         """Apply `act` to the ledger of one memory in a transaction and return the memory.
 
-        The ledger also holds the memory's replacement, what a contested memory contests or has ended and, for a
-        single-valued memory, the facts of the same subject and predicate. `kind` is the source of the change. `vector`
-        is that of a new content, `associations` are all memories that it is associated with from then on (None: as
-        before); with `request`, the change is made once for it. Raises NotFound for an id that the reader does not
-        read, Forbidden where the reader may only read, MemoryDeleted for a deleted or archived one.
+        The ledger also holds the memory's replacement, the memories that a contested memory contests or has ended and,
+        for a single-valued memory, the facts with the same subject and predicate. `kind` is the source of the change.
+        `vector` is the new content's vector; `associations` replaces all associations of the memory (None: unchanged);
+        with `request`, the change is made only once for it. Raises NotFound for an id that the reader cannot read,
+        Forbidden if the reader may only read, and MemoryDeleted for a deleted or archived memory.
         """
 
         async def update(transaction: Transaction) -> Memory:
@@ -252,14 +252,14 @@ class FactStore:
     async def lock_user(
         self, transaction: Transaction, owner: Owner, count: int = 1, *, removes: bool = False
     ) -> datetime:
-        """Lock a user until the transaction ends; return a time later than each of their earlier writes.
+        """Lock a user until the transaction ends; return a time later than all of the user's earlier writes.
 
         Raises NotFound for a user that does not exist, and UserBeingForgotten.
         """
         return await lock_user(transaction, owner, self._clock(), count, removes=removes)
 
     async def lock_or_create_user(self, transaction: Transaction, owner: Owner) -> datetime:
-        """Lock a user as `lock_user` does, creating one that does not exist."""
+        """Lock a user as `lock_user` does, creating the user if missing."""
         return await lock_or_create_user(transaction, owner, self._clock())
 
     async def associate(
@@ -269,10 +269,10 @@ class FactStore:
         new: Collection[str] = (),
         kind: SourceKind | None = None,
     ) -> AssociationProblems:
-        """Associate memories with others, by memory id; return those for which that is not possible.
+        """Associate memories with others, by memory id; return those that cannot be associated.
 
-        Immutable memories are associated only if they are `new`, those of a source that is trusted more than `kind` not
-        at all.
+        Immutable memories are only associated if they are `new`, and those from a source trusted more than `kind` never
+        are.
         """
         if not related:
             return AssociationProblems()
@@ -305,7 +305,7 @@ class FactStore:
     async def reinforce(self, owner: Owner, retrievals: Mapping[str, RetrievalCount]) -> None:
         """Count retrievals of an owner's memories, by memory id, and raise their strength and confidence.
 
-        Those of a user who was forgotten meanwhile are dropped.
+        Retrievals for a user who has been forgotten in the meantime are dropped.
         """
         hits = [
             {"memory_id": memory_id, "times": count.times, "at": to_epoch_pair(count.at)}
@@ -338,7 +338,7 @@ class FactStore:
         return ErasedFacts(row["erased"], entity_ids)
 
     async def list_derived_profiles(self, transaction: Transaction, owner: Owner, memory_id: str) -> list[str]:
-        """Return the ids of the profiles of which a version was written from a memory."""
+        """Return the ids of the profiles with a version written from a memory."""
         rows = await transaction.run("facts.list_derived_profiles", group_id=owner.group_id, memory_id=memory_id)
         return [row["id"] for row in rows]
 
@@ -354,17 +354,17 @@ class FactStore:
         return await self._graph.read(work)
 
     async def find_latest(self, owner: Owner, memory_ids: Sequence[str]) -> dict[str, Fact]:
-        """Return the latest versions of an owner's memories, believed or not, by memory id, without unknown ids."""
+        """Return the latest versions of an owner's memories by memory id, believed or not; unknown ids are left out."""
         rows = await self._graph.fetch("facts.fetch_latest", group_ids=[owner.group_id], memory_ids=list(memory_ids))
         return {fact.memory_id: fact for fact in map(fact_from_row, rows)}
 
     async def find_stated(self, owner: Owner, hashes: Sequence[str]) -> set[str]:
-        """Return those of some hashes of contents that current memories of an owner have."""
+        """Return the content hashes, out of those given, that current memories of an owner have."""
         facts = await self._graph.read(lambda transaction: FactLoader(transaction, owner).fetch(hashes=hashes))
         return {fact.content_hash for fact in facts.values() if fact.is_valid_at(self._clock())}
 
     async def find_memory_ids(self, reader: Reader, prefix: str) -> list[str]:
-        """Return some ids of memories that begin with a text."""
+        """Return some memory ids that begin with `prefix`."""
         groups = scope_of(reader).group_ids
         rows = await self._graph.fetch("facts.find_memory_ids", group_ids=groups, prefix=prefix, limit=MAX_MATCHES)
         return [row["id"] for row in rows]
@@ -399,10 +399,9 @@ class FactStore:
         limit: int,
         only: Owner | None = None,
     ) -> tuple[list[Memory], PagePosition | None]:
-        """Return one page of memories and the position to continue from (None at the end).
+        """Return one page of memories, and the position to continue from (None at the end).
 
-        `keyword` is part of a statement, or of one that reads the same once folded; `only` is the owner of the scope to
-        list alone.
+        `keyword` must occur in the statement, possibly after folding; `only` restricts the list to one owner.
         """
         folded = fold_accents(normalise(keyword or ""))
 
@@ -428,7 +427,7 @@ class FactStore:
         return await self._graph.read(work)
 
     async def list_entity_facts(self, reader: Reader, entity_id: str, filters: FactFilters, limit: int) -> list[Memory]:
-        """Return the facts about an entity or mentioning it as of two times, the most important first."""
+        """Return the facts about or mentioning an entity as of two times, the most important first."""
 
         async def work(transaction: Transaction) -> list[Memory]:
             rows = await transaction.run(
@@ -443,7 +442,7 @@ class FactStore:
         return await self._graph.read(work)
 
     async def to_memories(self, transaction: Transaction, reader: Reader, facts: Sequence[Fact]) -> list[Memory]:
-        """Return facts as callers see them now."""
+        """Return facts as memories now."""
         refs = await self._entities.get_refs(transaction, reader, entity_ids_of(facts))
         now = self._clock()
         return [memory_from_fact(fact, refs, now) for fact in facts]
@@ -474,7 +473,7 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
         self._clock = clock
 
     def record(self, reader: Reader, memories: Iterable[Memory]) -> None:
-        """Count one retrieval of each memory, but of those in spaces that the reader may not write."""
+        """Count one retrieval of each memory, except those in spaces that the reader may not write."""
         scope, now = scope_of(reader), self._clock()
         for memory in memories:
             owner = memory.owner_for(scope.owner)
@@ -485,7 +484,7 @@ class ReinforcementBuffer(WriteBuffer[RetrievalCount]):
 def with_retrieval_states(
     memories: Iterable[Memory], states: Iterable[Sequence[Any]], now: datetime
 ) -> dict[str, Memory]:
-    """Return memories, by id, with the values of the fragment `retrieval_state` that are of the same version."""
+    """Return memories by id, updated with the `retrieval_state` values that are of the same version."""
     known = {memory.id: memory for memory in memories}
     for memory_id, version, *state in states:
         if known[memory_id].version == version:
@@ -494,9 +493,9 @@ def with_retrieval_states(
 
 
 def _to_update(state: Sequence[Any], now: datetime) -> dict[str, Any]:
-    """Return what retrievals have changed of a memory, as callers see it at `now`.
+    """Return the memory fields that retrievals have changed, as of `now`.
 
-    `state` has the strength, the decay rate, the confidence, the access count and the times of its version.
+    `state` has the strength, decay rate, confidence, access count and times of its version.
     """
     strength, decay_rate, confidence, access_count, epochs = state
     last_accessed_at, first_created_at = parse_times(_STATE_TIME_FIELDS, epochs).values()

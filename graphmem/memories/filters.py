@@ -1,4 +1,4 @@
-"""Filters on memories: those that search and list share, their form as query parameters, and lists without ranking."""
+"""Filters on memories, shared by search and list; their form as query parameters; and lists without ranking."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from graphmem.tenants.trust import SourceKind, StatedKind, TrustOrder
 
 
 def _check_metadata_value(value: object) -> object:
-    """Raise a single ValueError for a value that metadata cannot have, instead of one per type."""
+    """Raise a single ValueError for an invalid metadata value, instead of one per type."""
     listed = value if isinstance(value, list) and value else [value]
     if not all(one is None or isinstance(one, bool | int | float | str) for one in listed):
         raise ValueError("must be a text, a number, true, false, null, or a list of these; one of them must match")
@@ -66,11 +66,10 @@ MetadataFilter = Annotated[
     ],
     Field(max_length=20),
 ]
-"""Keys and values that the metadata of a memory must contain, at any depth.
+"""Keys and values that a memory's metadata must contain, at any depth.
 
-A stored list matches by each of its values, and a list in a filter is matched by any of its own. A number matches the
-numbers that it is equal to: 3 matches 3.0. A text also matches the number or the truth value that it spells, because
-a query string contains only text.
+A stored list matches by any of its values, and a list in a filter is matched by any of its own. Numbers match if equal:
+3 matches 3.0. A text also matches the number or boolean that it spells, because a query string contains only text.
 """
 
 
@@ -88,10 +87,10 @@ class TagFilter(RequestBody):
 
 
 class SharedFilters(RequestBody):
-    """The filters that have the same name and form in a query string as in a JSON body.
+    """The filters with the same name and form in a query string and in a JSON body.
 
-    A field that the fragment `matches_filters` compares by its name is a filter everywhere: in requests, tools
-    and commands, which show its description. With `include_superseded` the valid time is not filtered.
+    A field that the fragment `matches_filters` compares by its name is a filter everywhere: in requests, tools and
+    commands, which show its description. With `include_superseded`, the valid time is not filtered.
     """
 
     subtype: SubtypeWord | None = Field(None, description="Only this subtype, such as persona.")
@@ -121,11 +120,11 @@ _RESOLVED = {"entity", "valid_as_of", "known_as_of", "include_superseded", "incl
 """Filters that `FactFilters` has in another form."""
 
 _COMPARED = tuple(name for name in SharedFilters.model_fields if name not in _RESOLVED)
-"""Filters whose values the fragment `matches_filters` compares as they are."""
+"""Filters whose values the fragment `matches_filters` compares unchanged."""
 
 
 class MemoryFilters(SharedFilters):
-    """Every filter on memories; a field that is left out filters nothing."""
+    """Every filter on memories; a missing field filters nothing."""
 
     types: list[MemoryTypeWord] | None = None
     tags: TagFilter | None = None
@@ -134,9 +133,9 @@ class MemoryFilters(SharedFilters):
     )
 
     def resolve(self, entity_ids: Sequence[str] | None, now: datetime, order: TrustOrder) -> FactFilters:
-        """Return the filters as the store applies them at `now`.
+        """Return the filters that the store applies at `now`.
 
-        `entity_ids` are those that `entity` means, `order` is the order of trust of the tenant.
+        `entity_ids` are the ids that `entity` matches; `order` is the tenant's order of trust.
         """
         return FactFilters(
             valid_at=self.valid_as_of or now,
@@ -152,11 +151,11 @@ class MemoryFilters(SharedFilters):
 
 @dataclass(frozen=True, slots=True)
 class FactFilters:
-    """Filters as the store applies them: both times are set and `entity` is resolved to ids.
+    """Filters as the store applies them: both times are set, and `entity` is resolved to ids.
 
-    With `valid_since` everything passes that was valid at any time from there to `valid_at`; with `any_validity` the
-    valid time is not filtered. Messages were said until `said_until`. Without `entity_ids` facts of all entities pass,
-    with none of them no fact does; `trust_kinds` are the sources that pass, None: all.
+    With `valid_since`, everything valid at any time from then to `valid_at` passes; with `any_validity`, the valid time
+    is not filtered. Messages were said until `said_until`. With `entity_ids` None, facts of all entities pass; if it is
+    empty, none does. `trust_kinds` are the sources that pass; None means all.
     """
 
     valid_at: datetime
@@ -190,9 +189,9 @@ class FactFilters:
 
     @property
     def attribute_params(self) -> Mapping[str, Any]:
-        """What the fragment `matches_filters` compares, its parameter `filters`; null and empty lists filter nothing.
+        """The values for the fragment `matches_filters`, as its parameter `filters`; nulls and empty lists are ignored.
 
-        Each entry of `metadata` is a regular expression that the stored JSON must match as a whole.
+        Each entry of `metadata` is a regular expression that must match the whole stored JSON.
         """
         filters, tags = self.attributes, self.attributes.tags or TagFilter()
         return {
@@ -214,31 +213,31 @@ class FactFilters:
 
     @property
     def reads_all_messages(self) -> bool:
-        """Whether the times leave out no message, so that the vector index can be used."""
+        """Whether the times exclude no message, so that the vector index can be used."""
         return self.said_until == MAX_TIME and self.known_at == AS_OF_NOW
 
     @property
     def compares_attributes(self) -> bool:
-        """Whether a memory must pass more than the two times."""
+        """Whether there are filters besides the two times."""
         return any(value is not None and value != [] for value in self.attribute_params.values())
 
     @property
     def is_fully_indexable(self) -> bool:
-        """Whether the vector index can apply every filter: it filters times and the domain only.
+        """Whether the vector index can apply every filter: it only filters times and the domain.
 
-        Entities that nobody has are a filter, which nothing passes; other empty lists filter nothing.
+        An empty list of entities is a filter, which nothing passes; other empty lists filter nothing.
         """
         params = {name: value for name, value in self.attribute_params.items() if name != "domain"}
         has_more = self.entity_ids is not None or self.includes_contested
         return not has_more and all(value is None or value == [] for value in params.values())
 
 
-# Possessive, so that Java does not recurse once for each character or item.
+# Possessive, so that Java does not recurse once per character or item.
 _LIST_ITEM = r'(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^",\]]++)'
 
 
 def _metadata_pattern(key: str, value: object) -> str:
-    """Return a pattern, for Java and Python, of stored metadata that has a value at the key, or among a list there.
+    """Return a pattern, for Java and Python, for stored metadata with a value at the key, or in a list there.
 
     Quotes inside a stored text are escaped, so that no text looks like a pair.
     """
@@ -252,11 +251,11 @@ def _metadata_pattern(key: str, value: object) -> str:
 
 
 def _stored_texts(value: object) -> list[str]:
-    """Return the texts as which a value may be stored: 3 and 3.0 are equal, and stored as they were given."""
+    """Return the texts that a value may be stored as: 3 and 3.0 are equal, but stored as given."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return [json.dumps(value, ensure_ascii=False)]
     equal: list[int | float] = [value]
-    with suppress(OverflowError):  # no float is as large as the largest integers
+    with suppress(OverflowError):  # the largest integers exceed every float
         equal += [number for number in (int(value), float(value)) if number == value]
     if value == 0:
         equal += [0.0, -0.0]
@@ -272,12 +271,12 @@ def _parse_number_or_truth_value(text: str) -> bool | int | float | None:
 
 
 def known_at_or_now(known_as_of: datetime | None) -> datetime:
-    """Return the known time to filter by; without one, the time that only current beliefs include."""
+    """Return the known time to filter by, by default the time that only current beliefs include."""
     return known_as_of or AS_OF_NOW
 
 
 class AsOfQuery(BaseModel):
-    """The times that a read looks back to; absent: now."""
+    """The times that a read looks back to; they default to now."""
 
     valid_as_of: Instant | None = None
     known_as_of: Instant | None = None
@@ -299,7 +298,7 @@ class SortOrder(StrEnum):
 
     @property
     def property_name(self) -> str:
-        """The property that the list is sorted by."""
+        """The property to sort by."""
         return self.value.removeprefix("-")
 
     @property
@@ -309,7 +308,7 @@ class SortOrder(StrEnum):
 
 
 class QueryStringFilters(SharedFilters):
-    """Every filter on memories, as a query string has them: every `tag` must be there, no `not_tag` may be.
+    """Every filter on memories in query string form: every `tag` is required, every `not_tag` excluded.
 
     `type`, `tag` and `not_tag` are `types`, `tags.all` and `tags.none` of `MemoryFilters`; `metadata=KEY=VALUE` and
     `metadata.KEY=VALUE` are entries of `metadata`.
@@ -345,7 +344,7 @@ class QueryStringFilters(SharedFilters):
         return serialized | {f"{_METADATA}{key}": value for key, value in pairs.items()}
 
     def to_memory_filters(self) -> MemoryFilters:
-        """Return the filters on memories without anything else; the values are validated already."""
+        """Return only the filters on memories; the values are already validated."""
         return MemoryFilters.model_construct(
             types=self.type or None,
             tags=TagFilter.model_construct(any=[], all=self.tag, none=self.not_tag),

@@ -1,4 +1,4 @@
-"""The rules by which memories change, over the facts that one write may change. Pure.
+"""The rules for changing memories, over the facts that one write may change. Pure.
 
 Nothing is overwritten: a change ends the believed version at the time of the write and creates the next version of the
 same memory. `graphmem/README.md` has the rules as a table.
@@ -41,14 +41,14 @@ FIXED_ASSOCIATIONS_REASON = "it is immutable, or one of the two is of a more tru
 """Why a memory is not associated with another one."""
 
 _CLAIMS = frozenset({"content", "valid_at", "invalid_at", "expires_at"})
-"""The fields of a correction that change what a memory says of the world, or for how long."""
+"""The fields of a correction that change a memory's statement about the world, or for how long it holds."""
 
 
 @dataclass(frozen=True, slots=True)
 class SaveOutcome:
     """The result of a save: the fact that was inserted or reinforced, and the ids of the memories it superseded.
 
-    `ignored` names what a repetition gave and the memory does not take over.
+    `ignored` names the fields of a repetition that the memory does not take over.
     """
 
     action: SaveAction
@@ -61,9 +61,9 @@ class SaveOutcome:
 class Ledger(Timeline):
     """Applies saves, corrections, ends and reverts to the latest believed versions of some memories, in order.
 
-    `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
-    trusted source: it becomes contested. `kind` is the source of corrections, deletions and reverts, None for somebody
-    who may change anything.
+    `now` must be later than every earlier write of the user. By `order`, no statement ends or narrows one from a more
+    trusted source; it becomes contested instead. `kind` is the source of corrections, deletions and reverts; None may
+    change anything.
     """
 
     # Saving
@@ -77,13 +77,13 @@ class Ledger(Timeline):
         given: Collection[str] = (),
         contests: Iterable[str] = (),
     ) -> SaveOutcome:
-        """Insert a statement, or reinforce the memory that states it already; end the memories it supersedes.
+        """Insert a statement, or reinforce the memory that already states it; end the memories it supersedes.
 
-        They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with what
-        it ends. The fields in `given` were stated and are no defaults: what a repetition has new in them is taken over
-        into a next version of the memory. A statement that would change one of a more trusted source is stored as
-        contested instead, or reinforces the contested memory that says the same; so is one that `contests` memories,
-        by id. Raises NotFound, Conflict or ImmutableMemory when a memory in `supersedes` cannot be ended.
+        They end when the statement starts, or at their own time in `ends`, by memory id. `reason` is stored with the
+        ended memories. The fields in `given` were stated explicitly: new values in a repetition go into a next version
+        of the memory. A statement that would change one from a more trusted source is stored as contested instead, or
+        reinforces the contested memory that says the same; so is one that `contests` memories, by id. Raises NotFound,
+        Conflict or ImmutableMemory if a memory in `supersedes` cannot be ended.
         """
         now = self.next_time()
         draft = replace(draft, created_at=now, first_created_at=now, updated_at=now, actor=self.actor)
@@ -104,7 +104,7 @@ class Ledger(Timeline):
         return self._insert(draft, targets, now, reason, ends)
 
     def _repeat(self, known: Fact, draft: Fact, now: datetime, given: Collection[str]) -> SaveOutcome:
-        """Reinforce a memory whose statement is repeated, and give it a next version with what the repetition adds."""
+        """Reinforce a memory whose statement is repeated, and put new details into its next version."""
         is_fixed = self.is_locked(known, draft.trust_kind) or not self.order.permits(
             Effect.OUTRANK, draft.trust_kind, known.trust_kind
         )
@@ -119,7 +119,7 @@ class Ledger(Timeline):
         self, draft: Fact, targets: list[Fact], now: datetime, reason: str, ends: Mapping[str, datetime] | None
     ) -> SaveOutcome:
         draft = self._by_slot(draft)
-        # The targets are ended in any case, so they neither follow the draft nor precede it.
+        # The targets are ended in any case, so they neither follow nor precede the draft.
         competing = [fact for fact in self.find_competing(draft, now) if fact not in targets]
         undated = draft
         if draft.valid_at is None and (targets or (competing and draft.valid_to > now)):
@@ -144,10 +144,10 @@ class Ledger(Timeline):
         return SaveOutcome(SaveAction.INSERT, draft)
 
     def import_version(self, draft: Fact, provenance: ImportProvenance, given: Collection[str] = ()) -> SaveOutcome:
-        """Insert a statement of another memory with its known time there, or repeat a known one; it ends no memory.
+        """Insert a statement from another memory with its known time there, or repeat a known one; it ends no memory.
 
-        A belief that ended there becomes a second version with the end of the statement when the statement has one,
-        and a deleted memory otherwise.
+        A belief that ended there becomes a second version with the statement's end if it has one, and a deleted memory
+        otherwise.
         """
         now = self.next_time()
         began = provenance.created_at or now
@@ -184,16 +184,15 @@ class Ledger(Timeline):
     # Changing, ending, undoing
 
     def amend(self, memory_id: str, patch: MemoryPatch, *, if_version: int | None = None) -> Fact:
-        """Create a version with the changes of a patch, but for its associations.
+        """Create a version with the changes of a patch, except its associations.
 
-        A superseded memory that gets another end is no longer superseded. A patch of a less trusted source that changes
-        what the memory says becomes a contested memory of its own; one of a more trusted source becomes its source, and
-        the memory is no longer immutable.
+        A superseded memory that gets another end is no longer superseded. If a less trusted source changes what the
+        memory says, the patch becomes a contested memory of its own; a more trusted source becomes the memory's source,
+        and the memory is no longer immutable.
 
-        Raises Forbidden for the labels of a memory of a more trusted source.
-        Raises VersionConflict when `if_version` is not the latest version, InvalidInput for a profile and when the
-        memory would end before it starts or would need another owner, and Conflict when it would be valid together
-        with another value of a single-valued predicate.
+        Raises Forbidden for the labels of a memory from a more trusted source, VersionConflict if `if_version` is not
+        the latest version, InvalidInput for a profile and if the memory would end before it starts or would need
+        another owner, and Conflict if it would be valid together with another value of a single-valued predicate.
         """
         fact = self._get_mutable(memory_id)
         if fact.type is MemoryType.PROFILE:
@@ -229,9 +228,9 @@ class Ledger(Timeline):
         return self.add_next_version(fact, amended, "amended", None, needs_new_vector=amended.content != fact.content)
 
     def rewrite_profile(self, draft: Fact, by: str) -> Fact:
-        """Insert a profile, or create the next version of the one that it replaces, whose id it has.
+        """Insert a profile, or create the next version of the profile with the same id.
 
-        `by` is the run that wrote it. Raises Conflict when another memory of the entity states the same.
+        `by` is the run that wrote it. Raises Conflict if another memory of the entity states the same.
         """
         if draft.memory_id not in self.latest:
             now = self.next_time()
@@ -256,13 +255,13 @@ class Ledger(Timeline):
         return self.add_next_version(earlier, rewritten, REWRITTEN_REASON, by, needs_new_vector=True)
 
     def annotate(self, memory_id: str, **annotations: Any) -> Fact:
-        """Change attributes of a memory that claim nothing about the world, without a new version."""
+        """Change attributes of a memory that state nothing about the world, without a new version."""
         return self.replace_in_place(replace(self.get_mutable(memory_id), **annotations))
 
     def link(self, memory_id: str, entity_id: str, name: str) -> Fact:
-        """Let a memory refer to an entity that its text names; even an immutable one, whose text stays as it is.
+        """Add a reference to an entity named in a memory's text; even to an immutable memory, whose text is unchanged.
 
-        A memory that this ledger has ended stays as it is.
+        A memory that this ledger has ended is left unchanged.
         """
         fact = self.get_latest(memory_id)
         if fact.expired_at is not None:
@@ -280,10 +279,10 @@ class Ledger(Timeline):
         new: Collection[str] = (),
         by: SourceKind | None = None,
     ) -> Fact:
-        """Associate a memory with others, in both directions; with `replace_all` with no others than these.
+        """Associate a memory with others, in both directions; with `replace_all`, only with these.
 
-        An immutable memory stays as it is, unless it is new: created by this ledger, or among the memory ids in `new`.
-        So do those of sources that are trusted more than `by`. Raises NotFound for an unknown memory.
+        Immutable memories are left unchanged unless they are new: created by this ledger, or among the memory ids in
+        `new`. So are memories from sources trusted more than `by`. Raises NotFound for an unknown memory.
         """
         latest = [self.get_latest(other) for other in (memory_id, *deduplicate(others))]
         may_change = {
@@ -306,7 +305,7 @@ class Ledger(Timeline):
 
     def _set_associations(self, memory_id: str, associations: Iterable[str], new: Collection[str]) -> Fact:
         fact, ids = self.latest[memory_id], tuple(deduplicate(associations))
-        # Whoever made a memory immutable, its relations are part of what stays as it was.
+        # Whichever source made a memory immutable, its relations are part of what must not change.
         is_fixed = fact.immutable and fact.uuid not in self.created and memory_id not in new
         if fact.associations == ids or is_fixed:
             return fact
@@ -315,26 +314,26 @@ class Ledger(Timeline):
     def delete(self, memory_id: str, reason: str = "deleted", by: str | None = None) -> Fact:
         """End the belief in a memory; its versions stay in history.
 
-        Raises Forbidden for a memory of a more trusted source.
+        Raises Forbidden for a memory from a more trusted source.
         """
         self.refuse_more_trusted([self.get_latest(memory_id)])
         return self._end_memory(memory_id, MemoryStatus.DELETED, reason, by)
 
     def archive(self, memory_id: str, reason: str, by: str | None = None) -> Fact:
-        """End a memory whose time is over, which nobody deleted; its versions stay in history."""
+        """End a memory whose time is over without deleting it; its versions stay in history."""
         return self._end_memory(memory_id, MemoryStatus.ARCHIVED, reason, by)
 
     def retire(self, memory_id: str, reason: str, by: str | None, status: MemoryStatus) -> Fact:
-        """Make a memory valid at no time; it stays readable and names `by` as its replacement."""
+        """Make a memory never valid; it stays readable and names `by` as its replacement."""
         fact = self._get_mutable(memory_id)
         self.next_time()
         return self.retire_version(fact, reason, by, status, superseded_by=by)
 
     def merge(self, draft: Fact, memory_ids: Iterable[str], by: str | None) -> Fact:
-        """Insert one statement that takes the place of several memories; they name `by` as what ended them.
+        """Insert one statement that replaces several memories, with `by` as the cause of their end.
 
-        A memory that holds before the statement does keeps its validity up to there; the others are retired. Raises
-        ImmutableMemory when one cannot be ended, and Conflict when another current memory states the same.
+        A memory that holds before the statement starts stays valid up to that start; the others are retired. Raises
+        ImmutableMemory if one cannot be ended, and Conflict if another current memory states the same.
         """
         sources = [self._get_closable(memory_id, None) for memory_id in memory_ids]
         self.next_time()
@@ -349,9 +348,9 @@ class Ledger(Timeline):
         return self.add_version(replace(merged, supersedes=supersedes))
 
     def close(self, memory_id: str, telling: Fact, by: str | None) -> Fact:
-        """End a plan when another memory starts that says that it is over, now if that is not known or later.
+        """Close a plan when the memory `telling` that it is over starts, or now if that start is unknown or later.
 
-        The plan names that memory as what replaced it, and `by` as what ended it.
+        The plan names that memory as its replacement and `by` as the cause of its end.
         """
         plan = self._get_closable(memory_id, None)
         now = self.next_time()
@@ -359,12 +358,12 @@ class Ledger(Timeline):
         return self.end_at(plan, max(end, plan.valid_from), CLOSED_REASON, by, telling.memory_id)
 
     def resolve(self, memory_id: str, *, holds: bool) -> Fact:
-        """Resolve a contested memory; one that does not is retired.
+        """Resolve a contested memory; with `holds=False` it is retired.
 
-        One that holds starts when it was stated to, or else when it was first said, ends what is in force then, and
-        holds until the next value that is known; one that only states a past end ends what it contests at that. It is
-        trusted as what it ends. Raises Conflict for a memory that is not contested and for one whose statement is
-        current already, Forbidden when what would end is of a more trusted source.
+        With `holds=True`, it starts at its stated start, or else when it was first said, ends the memories in force at
+        that time, and holds until the next known value; if it only states a past end, it ends the memories it contests
+        at that time. It inherits the trust of the memories it ends. Raises Conflict for a memory that is not contested
+        or whose statement is already current, and Forbidden if a memory to end is from a more trusted source.
         """
         fact = self.get_latest(memory_id)
         if not fact.is_contested:
@@ -381,12 +380,11 @@ class Ledger(Timeline):
     def revert(self, memory_id: str) -> Fact:
         """Undo one supersession, or the resolution of a contested memory.
 
-        A supersession is undone by restoring the memory and retiring its replacement, which stays where a run closed a
-        plan; a contested memory that was
-        resolved becomes contested again, and what it had ended is restored. Raises Forbidden when what would be retired
-        is of a more trusted source. Raises Conflict when the memory is not superseded, when a consolidation run merged
-        it, when its replacement was replaced itself, when another memory states the same by now, and when another value
-        of a single-valued predicate that started earlier has not ended.
+        Undoing a supersession restores the memory and retires its replacement, which stays if a run closed a plan. A
+        resolved memory becomes contested again, and the memories it ended are restored. Raises Forbidden if a memory to
+        retire is from a more trusted source. Raises Conflict if the memory is not superseded, a consolidation run
+        merged it, its replacement was itself replaced, another memory now states the same, or another value of a
+        single-valued predicate that started earlier has not ended.
         """
         fact = self.get_latest(memory_id)
         if fact.contests and (fact.status is MemoryStatus.ACTIVE or fact.ended_reason == REFUTED_REASON):
@@ -399,7 +397,7 @@ class Ledger(Timeline):
             raise Conflict(f"It was merged with others by the consolidation run {fact.ended_by}: roll that run back.")
         if fact.ended_reason == SETTLED_REASON:
             raise Conflict(f"Its statement became a separate memory: delete {fact.superseded_by} to end it.")
-        # What closed a plan was told for its own sake and stays.
+        # A statement that closed a plan was made for its own sake and stays.
         replacement = self.latest.get(fact.superseded_by) if fact.ended_reason != CLOSED_REASON else None
         if replacement and not replacement.retired and not replacement.is_contested:
             if replacement.status is MemoryStatus.SUPERSEDED:
@@ -441,12 +439,12 @@ class Ledger(Timeline):
     def _reinforce(self, known: Fact, draft: Fact, now: datetime) -> Fact:
         return self.replace_in_place(reinforced(known, draft, now, self.order))
 
-    # Statements that contradict a more trusted source: contested until somebody says which holds
+    # Statements that contradict a more trusted source: contested until resolved
 
     def _contest(
         self, draft: Fact, rivals: Sequence[Fact], now: datetime, vector_source: str | None = None
     ) -> tuple[Fact, str]:
-        """Store a statement beside what it contradicts, or reinforce the contested memory that says the same.
+        """Store a statement next to the memories it contradicts, or reinforce the contested memory that says the same.
 
         Returns that memory, and why it is contested.
         """
@@ -536,7 +534,7 @@ class Ledger(Timeline):
         return self.replace_in_place(replace(upheld, supersedes=closed)) if closed else upheld
 
     def _contest_again(self, fact: Fact) -> Fact:
-        """Make a memory contested again that was resolved, and restore what it had ended."""
+        """Make a resolved memory contested again, and restore the memories it ended."""
         self.refuse_locked(fact, self.kind)
         self.refuse_more_trusted([fact])
         self.next_time()
@@ -558,7 +556,7 @@ class Ledger(Timeline):
         return contested
 
     def _by_slot(self, draft: Fact) -> Fact:
-        """Return a draft as one of several values, or as the only one, as the slot has it from more trusted sources."""
+        """Return a draft as single-valued or not, as decided for its slot by more trusted sources."""
         if draft.single_valued or draft.predicate in TYPE_PREDICATES:
             return draft
         slot = self.latest.that_may_compete(draft)
@@ -567,9 +565,9 @@ class Ledger(Timeline):
         return replace(draft, single_valued=True) if is_decided else draft
 
     def _find_contested_before(self, draft: Fact, now: datetime) -> list[Fact]:
-        """Return what the same statement of a draft contests already, or contested until it was found not to hold.
+        """Return the memories already contested by the draft's statement, or contested until it was rejected.
 
-        What has ended since is left out: the draft contradicts it no longer.
+        Those that have ended since are left out: the draft no longer contradicts them.
         """
         start = draft.valid_at or now
         ids = [
@@ -584,7 +582,7 @@ class Ledger(Timeline):
 
 
 def _refuse_other_owner(fact: Fact, scope: Scope) -> None:
-    """Raise InvalidInput for a scope that only a memory of another owner can have: a save decides who owns a memory."""
+    """Raise InvalidInput for a scope that would need another owner: only a save decides who owns a memory."""
     if (scope is Scope.GLOBAL) == fact.is_global:
         return
     if fact.is_global:

@@ -1,4 +1,4 @@
-"""Memories: what callers send and what they get back."""
+"""Memories in requests and responses."""
 
 from __future__ import annotations
 
@@ -42,22 +42,22 @@ from graphmem.tenants.trust import QUOTED_AS, TEXT_OF_OTHERS, SourceKind, Stated
 from graphmem.text.added_texts import fence_line, name_source
 
 MAX_TAG_LENGTH = 64
-"""Longest tag, in characters."""
+"""Maximum length of a tag, in characters."""
 
 TEMPORARY_TAG = "temporary"
 """Tag of memories that maintenance ends when their time is over."""
 
 FEEDBACK_TAG = "feedback"
-"""Tag of memories that maintenance offers to consolidation again and again."""
+"""Tag of memories that maintenance keeps offering to consolidation."""
 
 MAINTENANCE_TAGS = frozenset({TEMPORARY_TAG, FEEDBACK_TAG})
-"""Tags that say what maintenance does with a memory, and nothing of its topic."""
+"""Tags that control maintenance of a memory and say nothing about its topic."""
 
 _TAG_PATTERN = re.compile(r"^\w[\w:./-]*$", re.UNICODE)
 
 
 def parse_tag(value: str) -> str:
-    """Return a tag in its stored form: lower case with dashes for spaces, the topic tags of any profile in capitals.
+    """Return a tag in its stored form: lower case with dashes for spaces, any profile's topic tags in capitals.
 
     A leading `#` is dropped.
 
@@ -87,13 +87,13 @@ MIN_CONFIDENCE = 0.5
 """Confidence below which a statement is not stored."""
 
 CORE_IMPORTANCE = 0.8
-"""Importance from which a memory is a core memory: a profile one does not fade, a global one is in every context."""
+"""Minimum importance of a core memory: in a profile it does not fade, a global one is in every context."""
 
 FEELING_EXPIRY_DAYS = 14
 """Days after which a feeling expires, unless the caller gives an expiry."""
 
 MAX_CONTENT_LENGTH = 8000
-"""Longest statement, in characters."""
+"""Maximum length of a statement, in characters."""
 
 
 class MemoryType(StrEnum):
@@ -119,10 +119,10 @@ TYPE_ALIASES = {
     "personal_info": MemoryType.FACT,
     "summary": MemoryType.CONVERSATION_SUMMARY,
 }
-"""Other names of memory types that callers may send."""
+"""Aliases of memory types that callers may send."""
 
 PENDING_TYPES = frozenset({MemoryType.PLAN, MemoryType.OPEN_LOOP})
-"""Types of what is still to be done, which a statement about anything may settle."""
+"""Types of pending matters, which a statement about anything may settle."""
 
 DEFAULT_PREDICATES = {
     MemoryType.PREFERENCE: "PREFERS",
@@ -137,7 +137,7 @@ DEFAULT_PREDICATES = {
     MemoryType.OPEN_LOOP: "INTENDS",
     MemoryType.PROFILE: "IS_DESCRIBED_AS",
 }
-"""Predicate of a statement without one, by memory type."""
+"""Default predicate of a statement, by memory type."""
 
 
 class Scope(StrEnum):
@@ -150,11 +150,11 @@ class Scope(StrEnum):
 
 
 SCOPES_WITHOUT_DOMAIN = frozenset({Scope.PROFILE, Scope.GLOBAL})
-"""The scopes of memories that are recalled whatever the domain of a question is."""
+"""The scopes of memories that are recalled regardless of a question's domain."""
 
 
 def tagged_domain(tags: Sequence[str]) -> str | None:
-    """Return the domain that the first tag `domain:X` names."""
+    """Return the domain named by the first tag `domain:X`."""
     return next((tag.removeprefix("domain:") for tag in tags if tag.startswith("domain:")), None)
 
 
@@ -178,7 +178,7 @@ def normalise_type_name(name: str) -> str:
 
 
 def parse_memory_type(value: object) -> object:
-    """Return the name of a memory type in its stored form; a value of another type is returned as it is."""
+    """Return the stored form of a memory type's name; non-text values are returned unchanged."""
     if not isinstance(value, str) or isinstance(value, MemoryType):
         return value
     word = normalise_type_name(value)
@@ -188,7 +188,7 @@ def parse_memory_type(value: object) -> object:
 PROFILE_BY_CALLER = (
     "must not be profile: consolidation writes what is known of an entity from its facts, so save or change those"
 )
-"""Why callers neither save a profile nor make a memory one."""
+"""Why callers cannot save profiles or turn memories into profiles."""
 
 
 def _refuse_profile(kind: MemoryType) -> MemoryType:
@@ -198,12 +198,12 @@ def _refuse_profile(kind: MemoryType) -> MemoryType:
 
 
 def is_built_in_type(name: str) -> bool:
-    """Return whether a name is that of a memory type of graphmem, or an alias of one."""
+    """Return whether a name is a built-in memory type or an alias of one."""
     return parse_memory_type(name) in set(MemoryType)
 
 
 MemoryTypeInput = Annotated[MemoryType, BeforeValidator(parse_memory_type), AfterValidator(_refuse_profile)]
-"""The type of a memory that a caller states, read in any case and by its aliases."""
+"""A memory type stated by a caller, in any case and by its aliases."""
 
 
 class _WithoutProfile:
@@ -218,14 +218,14 @@ class _WithoutProfile:
 
 
 StatedType = Annotated[MemoryTypeInput, _WithoutProfile]
-"""A memory type that a model chooses: its schema does not offer `profile`."""
+"""A memory type chosen by a model: its schema does not offer `profile`."""
 
 KINDS_OF_FACTS = frozenset({"persona", "personal_info"})
-"""Names of types that say more than the type they are read as, by which memories are found alone."""
+"""Names narrower than the type they are read as; filtering by one finds only memories saved under it."""
 
 
 def parse_type_filter(value: object) -> object:
-    """Return the name of a memory type to filter by; one of a kind of facts means these alone, not all facts."""
+    """Return the memory type to filter by; a kind of facts means only that kind, not all facts."""
     word = normalise_type_name(value) if isinstance(value, str) else value
     return word if word in KINDS_OF_FACTS else parse_memory_type(value)
 
@@ -235,13 +235,13 @@ MemoryTypeWord = Annotated[
     BeforeValidator(parse_type_filter),
     Field(description=f"One of {', '.join(MemoryType)}, an alias or a declared type."),
 ]
-"""A memory type to filter by; it may be one that the tenant declared."""
+"""A memory type to filter by, which may be one that the tenant declared."""
 
 Subtype = Annotated[NonBlankText, Field(max_length=64)]
-"""The type of a memory as its writer named it."""
+"""The type of a memory as named by its writer."""
 
 SubtypeWord = Annotated[Subtype, AfterValidator(normalise_type_name)]
-"""A type to filter by as writers name it, in any case: an alias means itself, not the type that it stands for."""
+"""A type to filter by as writers name it, in any case: an alias means itself, not the type it stands for."""
 
 Content = Annotated[
     NonBlankText,
@@ -255,23 +255,23 @@ Content = Annotated[
         mode="validation",
     ),
 ]
-"""A statement; an object of keys and values is described as text, and kept beside it."""
+"""A statement; an object of keys and values is rendered as text, and kept next to it."""
 
 MAX_ASSOCIATIONS = 100
-"""Most memories that one memory may be associated with by its writer."""
+"""Maximum memories that a writer may associate with one memory."""
 
 Predicate = Annotated[str, Field(pattern=r"^[A-Z][A-Z0-9_]{0,63}$")]
 """The name of a relation in UPPER_SNAKE_CASE."""
 
 
 MAX_SOURCE_MESSAGES = 200
-"""Most messages that a memory lists as its source, the latest ones."""
+"""Maximum source messages that a memory lists, the latest ones."""
 
 MAX_QUOTE_LENGTH = 1000
-"""Longest quote of a source, in characters."""
+"""Maximum length of a source quote, in characters."""
 
 MAX_SPEAKER_LENGTH = 255
-"""Longest name of a speaker, in characters."""
+"""Maximum length of a speaker's name, in characters."""
 
 
 class MemorySourceIn(RequestBody):
@@ -309,26 +309,26 @@ class MemorySource(BaseModel):
 
     @property
     def trust_kind(self) -> SourceKind:
-        """The kind of source that the memory is trusted as."""
+        """The source kind whose trust the memory has."""
         return self.trusted_as or self.kind
 
     @property
     def is_of_others(self) -> bool:
-        """Whether strangers may have written what it says."""
+        """Whether strangers may have written its text."""
         return self.trust_kind in TEXT_OF_OTHERS
 
     @property
     def said_by(self) -> str | None:
-        """Who is quoted with it: where text of others is from, else its speaker or its kind; None for the user."""
+        """The attribution of its quote: where third-party text is from, else its speaker or kind; None for the user."""
         if self.is_of_others:
             return name_source(QUOTED_AS[self.trust_kind], self.speaker)
         return self.speaker or (None if self.kind == "user" else self.kind)
 
 
 def keep_given_form(data: object) -> object:
-    """Return the fields of a memory with the type as it was given under `subtype`, and an object content as text too.
+    """Return a memory's fields with the type as given under `subtype`, and an object content rendered as text too.
 
-    A type that is not graphmem's may be one that the tenant declared; whoever saves the memory looks it up.
+    A type that is not built in may be declared by the tenant; it is looked up when the memory is saved.
     """
     if not isinstance(data, Mapping):
         return data
@@ -345,7 +345,7 @@ def keep_given_form(data: object) -> object:
 
 
 class _GivenMemory(RequestBody):
-    """The fields of a memory that a save and a correction take in the same form."""
+    """The fields that a save and a correction take in the same form."""
 
     subtype: Subtype | None = Field(None, description="The type as it was given; defaults to `type`.")
     content_data: Metadata | None = Field(None, description="The object that was given as `content`.")
@@ -357,7 +357,7 @@ class _GivenMemory(RequestBody):
 
     @property
     def declared_type(self) -> str | None:
-        """The type as it was given, when it is none of graphmem's: the tenant must have declared it."""
+        """The type as given if it is not built in: the tenant must have declared it."""
         return None if self.subtype is None or is_built_in_type(self.subtype) else normalise_type_name(self.subtype)
 
 
@@ -407,7 +407,7 @@ class MemoryIn(_GivenMemory):
             self.scope = Scope.DOMAIN if self.domain else Scope.PROFILE
         if self.predicate is None:
             self.predicate = DEFAULT_PREDICATES[self.type]
-        self.model_fields_set.intersection_update(given)  # a default is nothing that the caller stated
+        self.model_fields_set.intersection_update(given)  # a default was not stated by the caller
         return self
 
 
@@ -497,7 +497,7 @@ class Memory(BaseModel):
 
     @property
     def quoted(self) -> str:
-        """What it says on one line, with where it is from if strangers may have written it."""
+        """Its content on one line, with its origin if strangers may have written it."""
         text = fence_line(self.content)
         return f"{text} ({self.source.said_by} says)" if self.source.is_of_others else text
 
@@ -507,7 +507,7 @@ class Memory(BaseModel):
         return self.user_id is None and self.space is None
 
     def owner_for(self, reader: Owner) -> Owner:
-        """Return who owns a memory that a user has read: the user, the tenant or a space."""
+        """Return the owner of a memory that a user has read: the user, the tenant or a space."""
         if self.space is not None:
             return Owner.of_space(reader.tenant, self.space)
         return reader.tenant_global if self.is_global else reader

@@ -1,4 +1,4 @@
-"""Names: whether two may mean one thing, whether a text has one, and which entities a text names. Pure."""
+"""Names: whether two may mean one thing, whether a text contains one, and which entities a text names. Pure."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ _WORDS = load_words(*WRITTEN_LANGUAGES)
 _GENERIC_WORDS = _WORDS.generic_name_words | _WORDS.legal_forms
 _IGNORED_WORDS = load_words(*LANGUAGES).legal_forms | {"the"}
 _NEUTRAL_TITLES = frozenset({"dr", "prof", "доктор"})
-"""Titles that one person has next to another title."""
+"""Titles that a person may have next to another title."""
 
 
 # Two names
 
 MIN_NAME_COSINE = 0.82
-"""Least cosine of two names' vectors at which they may be spellings or translations of each other."""
+"""Minimum cosine of two names' vectors at which they may be spellings or translations of each other."""
 
 MAX_TYPO_SHARE = 0.1
-"""Largest share of the letters by which two names may differ and still be evidence that they mean one thing.
+"""Maximum share of differing letters at which two names are still evidence that they mean one thing.
 
-It is stricter than `max_typos`: nobody checks the names again before two entities are merged.
+It is stricter than `max_typos`, since nobody checks the names again before two entities are merged.
 """
 
 MIN_SHORT_FORM_LENGTH = 3
-"""Fewest letters of a short form such as "Fred"."""
+"""Minimum letters of a short form such as "Fred"."""
 
 MIN_DROPPED_LETTERS = 2
-"""Fewest letters by which a name is longer than its short form: "Fred" may be "Frederick", "Alex" is not "Alexa"."""
+"""Minimum letters a name has beyond its short form: "Fred" may be "Frederick", "Alex" is not "Alexa"."""
 
 
 class NameReason(StrEnum):
@@ -70,7 +70,7 @@ class NameReason(StrEnum):
 
     @property
     def is_evidence(self) -> bool:
-        """Whether the names alone are evidence enough to merge two entities that nothing else tells apart."""
+        """Whether the names alone are enough evidence to merge two entities that nothing else distinguishes."""
         return self not in _WEAK_REASONS
 
     @property
@@ -89,10 +89,10 @@ def compare_names(
 ) -> NameReason | None:
     """Return why two names may mean one entity, or None; `similarity` is the cosine of their vectors.
 
-    Names of the same words, which differ in accents, punctuation and legal forms only, mean one. Others may, if one is
-    a form or a part of the other, if they differ in a qualifier or in a few typos, or if their vectors are near: not if
-    their types or digits differ, or if one is a person to whom the other only relates somebody, as "Calvin" and
-    "Calvin's agent".
+    Names with the same words, differing only in accents, punctuation and legal forms, mean one entity. Others may if
+    one is a form or a part of the other, if they differ in a qualifier or a few typos, or if their vectors are close;
+    but not if their types or digits differ, or if one is a person and the other is only related to that person, as
+    "Calvin" and "Calvin's agent".
     """
     unknown = {None, "", DEFAULT_ENTITY_TYPE}
     words, other_words = _significant_words(name), _significant_words(other)
@@ -114,20 +114,20 @@ def compare_names(
 def compare_name_lists(
     names: Iterable[str], type: str | None, others: Iterable[str], other_type: str | None, similarity: float = 0.0
 ) -> NameReason | None:
-    """Return the best reason for which two entities' names may mean one, or None."""
+    """Return the best reason why the names of two entities may mean one, or None."""
     others = list(others)
     found = (compare_names(name, type, other, other_type, similarity) for name in names for other in others)
     return max(filter(None, found), key=lambda reason: reason.strength, default=None)
 
 
 def have_same_identifiers(name: str, other: str) -> bool:
-    """Return whether two names have the same words with digits, if any, or are written alike but for spaces."""
+    """Return whether two names have the same words with digits, if any, or differ only in spaces."""
     words, other_words = name_words(name), name_words(other)
     return words_with_digits(words) == words_with_digits(other_words) or "".join(words) == "".join(other_words)
 
 
 def find_evidence(name: str, other: str, *, may_be_people: bool) -> NameReason | None:
-    """Return what shows from two names alone that they mean one thing, or None."""
+    """Return the evidence from two names alone that they mean one thing, or None."""
     if not have_same_identifiers(name, other) or (may_be_people and _have_different_titles(name, other)):
         return None
     shorter, longer = sorted((name_tokens(name), name_tokens(other)), key=lambda words: len("".join(words)))
@@ -153,7 +153,7 @@ def find_evidence(name: str, other: str, *, may_be_people: bool) -> NameReason |
 
 
 def _find_likeness(name: str, other: str, similarity: float, *, may_be_people: bool) -> NameReason | None:
-    """Return why two names may mean one thing though nothing shows it, or None."""
+    """Return why two names may mean one thing despite a lack of evidence, or None."""
     words, other_words = _significant_words(name), _significant_words(other)
     have_same = have_same_identifiers(name, other)
     if not have_same and words_with_digits(words) and words_with_digits(other_words):
@@ -173,7 +173,7 @@ def _find_likeness(name: str, other: str, similarity: float, *, may_be_people: b
 
 
 def _have_different_titles(one: str, other: str) -> bool:
-    """Return whether two names have titles that one person does not have both of, such as "Mr" and "Mrs"."""
+    """Return whether two names have titles that no one person has both of, such as "Mr" and "Mrs"."""
     titles, other_titles = (
         {word for word in name_words(name) if word in _WORDS.titles} - _NEUTRAL_TITLES for name in (one, other)
     )
@@ -200,10 +200,10 @@ def _is_similar_spelling(name: str, other: str) -> bool:
 # Names of people
 
 _QUALIFIER = re.compile(r"[(（][^)）]*[)）]?")
-"""What distinguishes people of one name, as in "Anna (colleague)"."""
+"""An addition that distinguishes people with the same name, as in "Anna (colleague)"."""
 
 _POSSESSOR = re.compile(r"([^()（）,，]*?)(?:['’]s|(?<=s)['’])(?=\s)")
-"""Who somebody or something belongs to, as in "Calvin's agent"."""
+"""The possessor of somebody or something, as in "Calvin's agent"."""
 
 
 def is_short_form(name: str, full: str) -> bool:
@@ -235,7 +235,7 @@ def are_different_people(name: str, other: str) -> bool:
 
 
 def may_mean_same_person(name: str, other: str) -> bool:
-    """Return whether two names share a word or differ in a few typos, and are not those of two people."""
+    """Return whether two names share a word or differ in a few typos, and do not belong to two people."""
     words, other_words = (_significant_words(_without_qualifier(text)) for text in (name, other))
     if are_different_people(name, other):
         return False
@@ -243,7 +243,7 @@ def may_mean_same_person(name: str, other: str) -> bool:
 
 
 def may_be_same_person(one: str, other: str) -> bool:
-    """Return whether every word of the shorter of two names is one of the longer, its initial or its nickname."""
+    """Return whether every word of the shorter name is in the longer one, or an initial or nickname of a word there."""
     shorter, longer = sorted((name_tokens(one), name_tokens(other)), key=len)
     if not shorter:
         return False
@@ -276,17 +276,17 @@ def _without_qualifier(name: str) -> str:
 # Names in texts
 
 MIN_COMMON_PREFIX = 4
-"""Fewest letters with which two forms of one word begin; words that are shorter begin with all of the shorter one."""
+"""Minimum number of common initial letters of two forms of a word; shorter words must match in full."""
 
 MAX_ENDING = 3
-"""Most letters of the ending of a form."""
+"""Maximum letters of a form's ending."""
 
 MIN_COMPOUND_PART = 4
-"""Fewest letters of a word that is looked for within a compound."""
+"""Minimum letters of a word to look for within a compound."""
 
 
 def mentions_name(text: str, name: str) -> bool:
-    """Return whether a text contains every word of a name, as it is or inflected; a word with digits as it is."""
+    """Return whether a text contains every word of a name, possibly inflected; words with digits must be exact."""
     tokens = name_tokens(name)
     if not tokens:
         return False
@@ -300,7 +300,7 @@ def mentions_name(text: str, name: str) -> bool:
 
 
 def is_named_in(name: str, text: str, *, but: str) -> bool:
-    """Return whether a text has every word of a name, except its words that begin like a word of the name `but`."""
+    """Return whether a text has every word of a name, ignoring words that begin like a word of the name `but`."""
     own = tuple(word for word in name_words(but) if len(word) > 1)
     words = [word for word in _significant_words(name) if len(word) > 1 and not (own and word.startswith(own))]
     return bool(words) and set(words) <= set(_words_in(text, words))
@@ -332,20 +332,20 @@ def is_like(one: str, other: str) -> bool:
 
 
 def _words_in(text: str, words: list[str]) -> Iterator[str]:
-    """Yield the words that occur in a text; one without spaces around its words contains them anywhere."""
+    """Yield the words that occur in a text; in a script without spaces, anywhere in the text."""
     folded = name_words(text)
     yield from (word for word in words if word in folded or (not word.isascii() and word in "".join(folded)))
 
 
 MAX_NAMESAKES = 3
-"""Most people who may share a first or last name for it to name them; if more do, it names none."""
+"""Maximum number of people sharing a first or last name; with more, it names none of them."""
 
 MAX_SEARCHED_WORDS = 400
-"""Words of a text that are searched for names."""
+"""Maximum words of a text that are searched for names."""
 
 
 class MentionKind(IntEnum):
-    """How a text names an entity; the lower, the surer."""
+    """How a text names an entity; lower values are more certain."""
 
     FULL_NAME = 0
     INNER_NAME = 1
@@ -356,7 +356,7 @@ class MentionKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity that a text names, and how; `position` and `size` say which of the text's words name it.
+    """An entity named by a text, and how; `position` and `size` locate the words that name it.
 
     `is_user` marks the user's own entity.
     """
@@ -370,7 +370,7 @@ class EntityMention:
 
 
 def question_focus(text: str, mentions: Iterable[EntityMention], languages: Sequence[str] = ("en",)) -> str:
-    """Return the words of a text without the people it names and without stop words: what is asked about them."""
+    """Return the words of a text without stop words and the people it names: what is asked about them."""
     people = {
         position
         for mention in mentions
@@ -424,10 +424,10 @@ class NameIndex:
             self._names_by_initial_and_length[name[0], len(name)].append(name)
 
     def find(self, text: str) -> list[EntityMention]:
-        """Return the entities that a text names, the surest first, each once; names inside a longer one are less sure.
+        """Return the distinct entities that a text names, the most certain first; names inside a longer one rank lower.
 
-        What the user is called, such as a first name, may name somebody with a longer name as well: the same person
-        where both were stored. A first-person word names the user's own entity if the text names no other.
+        A name of the user, such as a first name, may also mean somebody with a longer name, who is the same person if
+        both were stored. A first-person word names the user's own entity if the text names no other.
         """
         folded = fold_name(text)
         words = folded.split()[:MAX_SEARCHED_WORDS]
@@ -452,7 +452,7 @@ class NameIndex:
         return sorted(found.values(), key=lambda mention: (mention.kind, mention.position))
 
     def find_full_names(self, text: str) -> list[EntityMention]:
-        """Return the entities that a text names by a whole name that is not within a longer one, in its order."""
+        """Return the entities named in full in a text, in its order, except by names within a longer one."""
         folded = fold_name(text)
         words = folded.split()[:MAX_SEARCHED_WORDS]
         found = self._find_names(folded, words, [True] * len(words)).values()
@@ -460,7 +460,7 @@ class NameIndex:
         return sorted(full, key=lambda mention: mention.position)
 
     def _find_names(self, folded: str, words: Sequence[str], free: list[bool]) -> dict[str, EntityMention]:
-        """Return the entities that a text names by a whole name, by id; the words that name them become not free."""
+        """Return the entities named in full in a text, by id; the words that name them are marked as not free."""
         found: dict[str, EntityMention] = {}
         for size in range(min(self._max_words, len(words)), 0, -1):
             for start in range(len(words) - size + 1):
@@ -476,7 +476,7 @@ class NameIndex:
         return found
 
     def _closest_name(self, phrase: str) -> str | None:
-        """Return the name that differs from `phrase` by typos in words alone and begins with the same letter."""
+        """Return the name that differs from `phrase` only by typos in words and begins with the same letter."""
         typos, digits = max_typos(len(phrase)), words_with_digits(phrase.split())
         if not typos:
             return None
@@ -501,13 +501,13 @@ class NameIndex:
 
 
 MAX_NAME_WORDS = 5
-"""Words of the longest name that is looked for in a statement."""
+"""Maximum words of a name to look for in a statement."""
 
 MAX_UNSPACED_NAME = 8
-"""Characters of the longest name that is looked for where words are not separated by spaces."""
+"""Maximum characters of a name to look for where words are not separated by spaces."""
 
 MAX_LINKED = 10
-"""Entities that one statement is linked to because it names them."""
+"""Maximum entities that one statement is linked to by their names."""
 
 _EDGES = ".,;:!?()[]{}\"'“”„‘’«»…"
 _WORD = re.compile(r"\w+")
@@ -532,17 +532,17 @@ def name_keys_in(text: str) -> set[str]:
 
 
 class NamedEntities:
-    """Entities that statements may name by a whole name."""
+    """Entities that statements may name in full."""
 
     def __init__(self, entities: Iterable[NamedEntity]) -> None:
         self._by_id = {entity.id: entity for entity in entities}
         self._index = NameIndex(self._by_id.values())
 
     def find(self, text: str) -> list[NamedEntity]:
-        """Return those that a text names by a whole name that no other entity has, in the order of the text.
+        """Return the entities that a text names in full by a name no other entity has, in the order of the text.
 
-        A name within a longer one, a name that several entities share, and an everyday word that is not written as a
-        name name none; neither does the user's own name.
+        Names within a longer name, names shared by several entities, everyday words not written as a name, and the
+        user's own name are ignored.
         """
         full = self._index.find_full_names(text)
         sharing = Counter((mention.position, mention.size) for mention in full)
@@ -557,7 +557,7 @@ class NamedEntities:
 
 
 def _is_written_as_name(text: str, entity: NamedEntity) -> bool:
-    """Return whether a text writes one of an entity's names as a name of its own somewhere."""
+    """Return whether a text anywhere writes one of an entity's names as a separate name."""
     return any(
         _is_whole(text, match) and (not _is_everyday_word(name) or _is_capitalised_within(text, match))
         for name in (entity.name, *entity.aliases)
@@ -571,7 +571,7 @@ def _pattern_of(name: str) -> re.Pattern[str]:
 
 
 def _is_whole(text: str, match: re.Match[str]) -> bool:
-    """Return whether no further capitalised word makes the name a longer one, as "Smith" does in "Bob Smith"."""
+    """Return whether no adjacent capitalised word makes the name a longer one, as "Smith" does in "Bob Smith"."""
     following = _FOLLOWING_LETTER.match(text, match.end())
     if following is None or not following[1].isupper() or not match.group()[0].isupper():
         return True

@@ -1,4 +1,4 @@
-"""New memories: whether text of others informs, statements ready to be saved, and their first versions. Pure."""
+"""New memories: checks of third-party text, statements ready to save, and their first versions. Pure."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ _IMPORT_NAMESPACE = uuid.UUID("6f8b3c1e-52a7-4d0e-9b57-1c4a60d2e9f3")
 
 @dataclass(frozen=True, slots=True)
 class NewMemory:
-    """A statement that is to be saved, and how; `vector` is that of its text, once it was computed.
+    """A statement to save, with options; `vector` is its text's vector, once computed.
 
-    `reason` is stored with the memories that the statement supersedes; `ends` are the times at which they end, by
-    memory id, where that is not the statement's start. One that `contests` memories, by id, is saved as
-    contested beside them. An imported statement has a `provenance`. With `links_names` the
-    statement is linked to the known entities that its text names, besides those that it gives. It is saved in `space`,
-    one that the writer may write, or in the memory of whoever saves it; `speaker` is the member who stated it.
-    `source_kind` is its source, `trusted_as` the kind whose trust it has, if another. `given` names
-    the fields that were stated and are no defaults: a repetition takes those over into the memory that it repeats.
-    `index` is the place of the statement in the batch that it was planned for.
+    `reason` is stored with the superseded memories; `ends` are their end times by memory id, if not the statement's
+    start. A statement that `contests` memories, by id, is saved as contested next to them. An imported statement has a
+    `provenance`. With `links_names`, it is also linked to the known entities that its text names. It is saved in
+    `space`, which the writer may write, or else in the writer's own memory; `speaker` is the member who stated it.
+    `source_kind` is its source, and `trusted_as` the kind whose trust it has, if different. `given` names the fields
+    that were stated explicitly, which a repetition passes on to the memory it repeats. `index` is the statement's
+    position in the batch it was planned for.
     """
 
     memory: MemoryIn
@@ -59,7 +58,7 @@ class NewMemory:
     index: int = 0
 
     def memory_id(self, owner: Owner) -> str:
-        """Return an id for the memory: random, or the same each time for the same imported statement."""
+        """Return an id for the memory: random, or always the same for the same imported statement."""
         if self.provenance is None:
             return str(uuid.uuid4())
         if self.provenance.memory_id is not None:
@@ -68,7 +67,7 @@ class NewMemory:
 
     @property
     def trust_kind(self) -> SourceKind:
-        """The kind of source that the statement is trusted as."""
+        """The source kind whose trust the statement has."""
         return self.trusted_as or self.source_kind
 
     @property
@@ -87,9 +86,9 @@ class NewMemory:
 class SourceMessage:
     """A stored message that a statement was taken from; `content` is its text without secrets.
 
-    The user's own message `is_of_user`: what strangers state does not quote it. `author` is the user who sent it to a
-    space. Of one that `is_caught`, something addresses the assistant, so that a memory neither quotes it nor is found
-    by its words.
+    `is_of_user` marks the user's own message, which statements by strangers do not quote. `author` is the user who sent
+    it to a space. If it `is_caught`, part of it addresses the assistant, so a memory neither quotes it nor is found by
+    its words.
     """
 
     message_id: str
@@ -161,7 +160,7 @@ def first_version(
 
 
 def _tags_of(memory: MemoryIn) -> tuple[str, ...]:
-    """Return the tags of a memory; one that expires because of its type is tagged as temporary."""
+    """Return the tags of a memory, with the temporary tag if its type makes it expire."""
     is_temporary = memory.expires_at is None and memory.type is MemoryType.FEELING
     return tuple(deduplicate([*memory.tags, TEMPORARY_TAG])) if is_temporary else tuple(memory.tags)
 
@@ -173,7 +172,7 @@ def _expiry(memory: MemoryIn, now: datetime) -> datetime | None:
 
 
 def _speaker_of(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | None:
-    """Return the member of a space whose message states a memory, else the name that its source gives."""
+    """Return the space member whose message states a memory, else the name given by its source."""
     author = next((message.author for message in messages if message.author), None)
     return author or (memory.source.speaker if memory.source else None)
 
@@ -185,10 +184,10 @@ def _source_quote(memory: MemoryIn, messages: Sequence[SourceMessage]) -> str | 
 
 
 def _build_search_text(memory: MemoryIn, entities: Iterable[EntityRef], messages: Iterable[SourceMessage]) -> str:
-    """Return the text by which full-text search finds a fact, besides its statement.
+    """Return the text for full-text search of a fact, besides its statement.
 
-    It contains the predicate, the entities, the tags, the values of the metadata and the source messages, because a
-    question may use any of their words, even in another language than the statement's.
+    It contains the predicate, the entities, the tags, the metadata values and the source messages, because a question
+    may use any of their words, even in another language than the statement's.
     """
     words = [(memory.predicate or "").replace("_", " ").lower(), *(ref.name for ref in entities)]
     words += [tag.replace("_", " ").replace("-", " ") for tag in memory.tags]
@@ -201,7 +200,7 @@ ORGANIZATION_TYPE = "Organization"
 
 
 class ImpliedTypes(NamedTuple):
-    """The types of the subject and of the object of a predicate; None: it may be anything."""
+    """The types of a predicate's subject and object; None means any."""
 
     subject: str | None
     object: str | None
@@ -221,13 +220,13 @@ IMPLIED_TYPES = {
     **dict.fromkeys(_WORK, ImpliedTypes(PERSON_TYPE, ORGANIZATION_TYPE)),
     **dict.fromkeys(_PEOPLE, ImpliedTypes(PERSON_TYPE, PERSON_TYPE)),
 }
-"""Types by predicate: only predicates whose subjects or objects are of one kind nearly always."""
+"""Types by predicate, only for predicates whose subjects or objects are nearly always of one kind."""
 
 
 def with_implied_types(memories: Sequence[MemoryIn]) -> list[MemoryIn]:
     """Return statements whose untyped subjects and objects have the types that their predicates imply.
 
-    A name that a statement of the same save gives a type keeps that one everywhere.
+    A type that any statement of the same save gives a name applies to that name everywhere.
     """
     typed = {name_key(entity.name) for memory in memories for entity in _entities_of(memory) if entity.type}
     return [_with_implied_types(memory, typed) for memory in memories]
@@ -253,7 +252,7 @@ def _entities_of(memory: MemoryIn) -> Iterable[EntityIn]:
 
 
 SEVERAL_LINES = "it is a text of several lines or with markup, not one statement"
-"""Why a text is doubtful that may look like more than a statement where it is shown."""
+"""Why a text is doubtful that may look like more than one statement when displayed."""
 
 SPEAKS_FOR_USER = "it says what the user likes, wants or does, and only a text of others says so"
 """Why a statement about the user's preferences or habits is not saved."""
@@ -267,29 +266,29 @@ GOES_ON = "it goes on after its statement with words that no name or relation of
 """Why a text is doubtful if a part of it may address somebody."""
 
 NO_LABEL = "a name, an alias, the relation or the domain is a text: give what a thing is called in a few words"
-"""Why a statement is doubtful whose labels may hold what its text may not."""
+"""Why a statement is doubtful whose labels may hold text that its content may not."""
 
 PERSONAL_TYPES = frozenset({MemoryType.PREFERENCE, MemoryType.BEHAVIORAL_PATTERN, MemoryType.INFERRED_INTEREST})
-"""Types of statements that only the user makes about the user."""
+"""Types of statements about the user that only the user makes."""
 
 MIN_EXPLAINED = 0.5
-"""Share of the words of a statement that its names and its relation explain, if it does not begin with a name."""
+"""Minimum share of a statement's words explained by its names and relation, unless it begins with a name."""
 
 MAX_LABEL_WORDS = 6
-"""Words of a name, a relation or a domain at most."""
+"""Maximum words of a name, a relation or a domain."""
 
 MAX_UNEXPLAINED = 2
-"""Unexplained words that a further clause may have; with more, it may address somebody."""
+"""Maximum unexplained words in a further clause; with more, it may address somebody."""
 
 _MARKUP = re.compile(r"[\r\n\u2028\u2029]|^\s*(#|```|[-*>]\s)|<[/!a-zA-Z|]|\[/?[A-Z]+\]")
 _CLAUSE_END = re.compile(r"[,;:.!?…،؛؟](?=\s)|[。、！？，；：—–]")
 
 
 def find_doubt(memory: MemoryIn, kind: SourceKind, self_name: str) -> str | None:
-    """Return why a statement is not saved as it is, or None.
+    """Return why a statement is not saved unchanged, or None.
 
-    `kind` is that of the key which saves it: one that speaks for the user vouches for what it saves as others' word.
-    `self_name` is the name of its owner.
+    `kind` is the kind of the saving key: one that speaks for the user vouches for the third-party text it saves.
+    `self_name` is the owner's name.
     """
     if kind not in TEXT_OF_OTHERS:
         return None
@@ -336,7 +335,7 @@ def _names_of(entities: Iterable[EntityIn]) -> Iterable[str]:
 
 
 def _begins_with(text: str, name: str) -> bool:
-    """Return whether a text says something of a name at its begin; one that calls it, as in "Ada, …", does not."""
+    """Return whether a text begins with a statement about a name; addressing it, as in "Ada, …", does not count."""
     begin, rest = text[: len(name)], text[len(name) :]
     if begin.casefold() != name.casefold() or not rest:
         return False

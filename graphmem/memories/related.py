@@ -18,19 +18,19 @@ from graphmem.runtime.field_types import Vector
 from graphmem.tenants.owners import Owner
 
 MIN_RELATED_COSINE = 0.58
-"""Cosine from which on two statements about one subject may contradict each other, measured with the default model."""
+"""Minimum cosine at which statements about one subject may contradict each other, measured with the default model."""
 
 MIN_SLOT_COSINE = 0.40
-"""The same for two statements of one relation with different objects."""
+"""Minimum cosine for two statements of one relation with different objects."""
 
 COMPARED_PER_STATEMENT = 50
-"""Versions of entities that cost as much to compare with all statements as one search of the vector index."""
+"""Number of entities' versions that cost as much to compare with all statements as one vector index search."""
 
 NEIGHBOURS = 12
-"""Facts near a statement among which those of its subject are looked for."""
+"""Number of facts near a statement to search for those about its subject."""
 
 MAX_RELATED = 5
-"""Most memories that a save names as related to one statement."""
+"""Maximum memories that a save names as related to one statement."""
 
 
 async def find_related(
@@ -43,7 +43,7 @@ async def find_related(
 ) -> list[list[str]]:
     """Return, for each statement, the ids of current memories that it may contradict or repeat.
 
-    Imported statements are not compared: they are history. There is nothing about an entity that is new.
+    Imported statements are history and are not compared. A new entity has no facts to compare with.
     """
     about = [
         set() if memory.provenance else {*draft.entity_ids} - new_entity_ids
@@ -74,7 +74,7 @@ async def find_related(
 
 
 class ComparableFact(NamedTuple):
-    """The values that decide whether a current fact is related; one without an object has the subject in its place."""
+    """The values that decide whether a current fact is related; without an object, the subject takes its place."""
 
     memory_id: str
     subject_id: str
@@ -85,7 +85,7 @@ class ComparableFact(NamedTuple):
 
 
 def cosines_of(vectors: Sequence[Vector], others: Sequence[Neo4jVector]) -> NDArray[np.float32]:
-    """Return the cosine of each vector and each of some vectors of rows."""
+    """Return the cosine of each vector with each of the vectors from rows."""
     read = np.frombuffer(b"".join(vector.raw() for vector in others), ">f4").astype(np.float32)
     return _of_length_1(np.array(vectors, np.float32)) @ _of_length_1(read.reshape(len(others), -1)).T
 
@@ -101,7 +101,7 @@ def _most_related(
 ) -> list[str]:
     """Return the ids of the facts about its entities that are most similar to a statement, the most similar first.
 
-    The less similar ones only where the relation is the same and the object another.
+    Less similar facts are only included if the relation is the same and the object different.
     """
     near = np.flatnonzero(cosines >= (MIN_SLOT_COSINE if draft.object_id else MIN_RELATED_COSINE))
     found: list[str] = []

@@ -1,4 +1,4 @@
-"""What a repetition of a statement adds to the memory that it repeats. Pure."""
+"""The details that a repeated statement adds to the memory it repeats. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from graphmem.tenants.trust import Effect, TrustOrder
 
 @dataclass(frozen=True, slots=True)
 class NewDetails:
-    """What a repetition gives that its memory does not have.
+    """The details of a repetition that its memory lacks.
 
-    `changes` are the attributes of the memory's next version, `taken` and `ignored` the names of the fields that are
-    taken over and that are not.
+    `changes` are the attributes of the memory's next version; `taken` and `ignored` are the names of the fields that
+    are and are not taken over.
     """
 
     changes: Mapping[str, Any]
@@ -34,15 +34,15 @@ class NewDetails:
 
 
 def find_new_fields(known: Fact, draft: Fact, given: Collection[str]) -> tuple[str, ...]:
-    """Return the given fields in which a draft says otherwise than a memory, its text included."""
+    """Return the given fields in which a draft differs from a memory, including its text."""
     changed = ("content",) if draft.content != known.content else ()
     return (*changed, *(name for name in _differences(known, draft) if name in given and name not in changed))
 
 
 def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
-    """Return what a draft says otherwise than a memory, by the field of a save: the attributes to change.
+    """Return the attributes to change where a draft differs from a memory, by field of a save.
 
-    There are none for what only a memory's own correction changes, and for its place.
+    There are no attributes for fields that only a correction of the memory changes, and for its place.
     """
     metadata = {**known.metadata, **draft.metadata}
     tags = tuple(deduplicate([*known.tags, *draft.tags]))
@@ -73,7 +73,7 @@ def _differences(known: Fact, draft: Fact) -> dict[str, dict[str, Any]]:
 def _new_session(known: Fact, draft: Fact) -> tuple[bool, dict[str, Any]]:
     """Return whether a draft names a session that its memory loses, and the session if the memory has none yet.
 
-    The messages of another session are those of the memory too, and lead to their session.
+    The messages of another session become the memory's messages too, and lead to their session.
     """
     if known.session_id is None:
         return draft.session_id is not None, {"session_id": draft.session_id}
@@ -83,12 +83,12 @@ def _new_session(known: Fact, draft: Fact) -> tuple[bool, dict[str, Any]]:
 def find_new_details(
     known: Fact, draft: Fact, given: Collection[str], now: datetime, others: Iterable[Fact], *, is_fixed: bool
 ) -> NewDetails:
-    """Return what a repetition gives that a memory does not have yet.
+    """Return the details of a repetition that a memory does not have yet.
 
-    Tags, entities and metadata are added to those of the memory. Times are taken over where none were known and
-    the memory stays valid for as long as it has been known; other times are a correction, which a patch makes.
-    Nothing is taken over into a profile, nor into a memory that `is_fixed` for the source of the repetition because it
-    is immutable or of a more trusted source. `others` are the memories that the changed one must fit.
+    Tags, entities and metadata are added to the memory's. Times are taken over if none were known and the memory stays
+    valid for as long as it has been known; other times need a correction by patch. Nothing is added to a profile, nor
+    to a memory that `is_fixed` for the repetition's source because it is immutable or from a more trusted source.
+    `others` are the memories that the changed one must fit.
     """
     new = {name: change for name, change in _differences(known, draft).items() if name in given}
     if is_fixed or known.type is MemoryType.PROFILE:
@@ -110,10 +110,10 @@ def find_new_details(
 
 
 def reinforced(known: Fact, draft: Fact, now: datetime, order: TrustOrder) -> Fact:
-    """Return a memory strengthened by a statement that repeats it, with the sources and the trust of the statement.
+    """Return a memory strengthened by a statement that repeats it, with the statement's sources and trust.
 
-    A less trusted statement only counts as a retrieval does: its weight, its words and its messages are not those
-    of the memory. What a more trusted source repeats is immutable only if that source says so.
+    A less trusted statement counts only like a retrieval: its weight, words and messages are not added. A memory
+    repeated by a more trusted source is immutable only if that source says so.
     """
     if not order.permits(Effect.OUTRANK, draft.trust_kind, known.trust_kind):
         strength, confidence = apply_reinforcement(known.strength_at(now), known.confidence)

@@ -38,13 +38,13 @@ from graphmem.text.tokenising import build_lucene_query, query_terms
 Key = TypeVar("Key", bound=Hashable)
 
 MAX_MESSAGE_FACTS = 100
-"""Versions that a message lists as resting on it, the latest ones."""
+"""Maximum versions that a message lists as based on it, the latest ones."""
 
 
 class FactLoader:
     """Loads the believed versions that a write of one user may change, each at most once.
 
-    It does not see changes of its own transaction, so use it until the first write of the transaction only.
+    It does not see changes of its own transaction, so only use it before the transaction's first write.
     """
 
     def __init__(self, transaction: Transaction, owner: Owner) -> None:
@@ -61,11 +61,11 @@ class FactLoader:
         pairs: Sequence[tuple[str, str]] = (),
         slots: Sequence[tuple[str, str, bool]] = (),
     ) -> dict[str, Fact]:
-        """Load facts and return, by memory id, all that this loader has loaded so far.
+        """Load facts and return, by memory id, all facts this loader has loaded so far.
 
-        Facts are selected by the hash of their content, by memory id and by pairs of subject id and predicate. `slots`
-        are such pairs too, wanted only if one of their facts is single-valued; false stands for a statement of
-        the user, over which other sources decide only by the order of a tenant.
+        Facts are selected by content hash, by memory id, and by pairs of subject id and predicate. `slots` are such
+        pairs too, only loaded if one of their facts is single-valued; false marks a statement by the user, for which a
+        tenant's order alone lets other sources decide.
         """
         new_hashes = self._not_requested(hashes)
         new_memory_ids = self._not_requested(memory_ids)
@@ -94,8 +94,8 @@ class FactLoader:
 class FactWrite:
     """The changes that one transaction makes to a user's facts.
 
-    `vectors` holds the vectors of new contents by the uuid of the version, `entities` the properties of entities to
-    create, and `now` is the time at which the user was locked.
+    `vectors` holds the vectors of new contents by version uuid, `entities` the properties of entities to create, and
+    `now` is the time at which the user was locked.
     """
 
     owner: Owner
@@ -151,7 +151,7 @@ def _episode_rows(facts: Sequence[Fact]) -> list[Row]:
 
 
 MIN_INTEREST_MENTIONS = 2
-"""Messages, or saves, that must show an inferred interest before it becomes a memory."""
+"""Minimum messages, or saves, that show an inferred interest before it becomes a memory."""
 
 MENTIONED_ONCE = "an interest mentioned once"
 """Why a statement is not a memory yet."""
@@ -160,11 +160,11 @@ MENTIONED_ONCE = "an interest mentioned once"
 async def record_interest(
     transaction: Transaction, owner: Owner, memory: MemoryIn, mentions: list[str], now: datetime
 ) -> list[str] | None:
-    """Record what shows an inferred interest; return all that does once it is enough, else None.
+    """Record the evidence for an inferred interest; return all of it once there is enough, else None.
 
-    The caller has locked the user. Until then the interest is a candidate, which no read returns.
+    The caller has locked the user. Until then, the interest is a candidate, which no read returns.
     """
-    # A mention is counted however it is worded, so the key is folded, other than what tells statements apart.
+    # A mention counts however it is worded, so this key is folded, unlike the key that tells statements apart.
     key = name_key(memory.object.name) if memory.object else content_hash(name_key(memory.content))
     rows = await transaction.run(
         "extraction.record_interest",
@@ -182,7 +182,7 @@ async def record_interest(
 
 
 KEYS_PER_ENTITY = 8
-"""Keys whose look-up in the graph costs as much as reading an entity."""
+"""Number of keys whose graph look-up costs as much as reading an entity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +200,7 @@ class FactSave:
     async def run(self, memories: Sequence[NewMemory], name_vectors: Mapping[str, Vector]) -> list[SaveResult]:
         """Save memories in order; `name_vectors` holds the vectors of entity names by name key.
 
-        An inferred interest that was mentioned once is skipped, as a candidate.
+        An inferred interest mentioned only once is skipped, and kept as a candidate.
         """
         checked = await self._check_interests(memories)
         ready = await self._link_names([memory for memory in checked if memory])
@@ -224,7 +224,7 @@ class FactSave:
             if not _is_counted_interest(memory) or content_hash(memory.memory.content) in known:
                 checked.append(memory)
                 continue
-            # What the assistant says of an interest is no sign of it.
+            # Statements by the assistant are no evidence of an interest.
             of_user = [key for key in memory.message_ids if key not in sources or sources[key].is_of_user]
             shown_by = of_user if memory.message_ids else [this_save]
             mentions = await record_interest(self.transaction, self.owner, memory.memory, shown_by, self.now)
@@ -232,7 +232,7 @@ class FactSave:
         return checked
 
     async def _link_names(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
-        """Return the memories with the entities that their texts name, known ones and those of this save."""
+        """Return the memories with the entities named in their texts, both known ones and those of this save."""
         texts = [memory.memory.content for memory in memories if memory.links_names]
         if not texts:
             return list(memories)
@@ -310,9 +310,9 @@ class FactSave:
     async def _find_earlier_mentions(
         self, memories: Sequence[NewMemory], entities: ResolvedEntities
     ) -> dict[str, list[NamedEntity]]:
-        """Return, by memory id, the new entities that earlier memories name, which had no entity to refer to.
+        """Return, by memory id, the new entities that earlier memories name but could not refer to.
 
-        An import is history, whose references come with it.
+        Imports are left out: they bring their own references.
         """
         aliases = {name_key(entity.name): entity.aliases for memory in memories for entity in memory.entities}
         new = [
@@ -328,16 +328,16 @@ class FactSave:
         ids = {entity.id for entity in new}
         found: dict[str, list[NamedEntity]] = {}
         for row in rows:
-            # A name within that of an entity which the memory refers to is no mention of its own.
+            # A name within the name of an entity that the memory refers to is not a separate mention.
             names_in = NamedEntities([*map(named_entity_from_node, row["entities"]), *new])
             if mentioned := [entity for entity in names_in.find(row["content"]) if entity.id in ids]:
                 found[row["memory_id"]] = mentioned
         return found
 
     async def _add_aliases(self, memories: Sequence[NewMemory], entities: ResolvedEntities) -> set[tuple[str, str]]:
-        """Add the aliases that the statements give; several entities may share one that the user gives.
+        """Add the aliases given by the statements; several entities may share an alias given by the user.
 
-        Return those that belong to another entity, each with the key of the name that it was given beside.
+        Return the aliases that belong to another entity, each with the key of the name it was given for.
         """
         given: dict[tuple[str, SourceKind, str | None], list[str]] = {}
         for memory in memories:
@@ -374,7 +374,7 @@ class FactSave:
         entities: ResolvedEntities,
         earlier: Iterable[str],
     ) -> dict[str, Fact]:
-        """Return the facts that the drafts may change, and those of the ids in `earlier`, by memory id."""
+        """Return the facts that the drafts may change, and those with ids in `earlier`, by memory id."""
         new_entity_ids = {properties["uuid"] for properties in entities.new_entities}
         return await self.loader.fetch(
             hashes=[draft.content_hash for draft in drafts],
@@ -386,7 +386,7 @@ class FactSave:
                 ),
                 *earlier,
             ],
-            # There are no facts about a new entity.
+            # A new entity has no facts.
             pairs=[
                 (draft.subject_id, draft.predicate)
                 for draft in drafts
@@ -432,7 +432,7 @@ def _kinds_of(memories: Iterable[NewMemory]) -> set[SourceKind]:
 
 
 def _kinds_by_name(memories: Iterable[NewMemory]) -> dict[str, SourceKind]:
-    """Return the source that names each entity, by name key: the most trusted one by default, the user before all."""
+    """Return the source that names each entity, by name key: the most trusted by default, with the user first."""
     kinds: dict[str, SourceKind] = {}
     for memory in memories:
         for key in (name_key(entity.name) for entity in memory.entities):
@@ -451,13 +451,13 @@ def _as_named_by(
 
 
 def _without_aliases(outcome: SaveOutcome, memory: NewMemory, refused: Set[tuple[str, str]]) -> SaveOutcome:
-    """Return an outcome that says if an alias which the statement gives belongs to another entity."""
+    """Return an outcome that reports whether an alias in the statement belongs to another entity."""
     given = {(name_key(entity.name), alias) for entity in memory.entities for alias in entity.aliases}
     return outcome if given.isdisjoint(refused) else replace(outcome, ignored=(*outcome.ignored, "aliases"))
 
 
 def entity_ids_of(facts: Iterable[Fact]) -> list[str]:
-    """Return the ids of the entities that facts refer to, sorted."""
+    """Return the sorted ids of the entities that facts refer to."""
     return sorted({key for fact in facts for key in (fact.subject_id, fact.object_id, *fact.entity_ids) if key})
 
 
@@ -470,7 +470,7 @@ def _apply_to_ledger(ledger: Ledger, draft: Fact, memory: NewMemory) -> SaveOutc
 
 
 def _associate(ledger: Ledger, outcome: SaveOutcome, associations: Sequence[str], by: SourceKind) -> SaveOutcome:
-    """Return an outcome whose memory a source associates with others, unless the save changed nothing."""
+    """Return an outcome with the memory associated by a source, unless the save changed nothing."""
     if not associations or outcome.action is SaveAction.SKIP:
         return outcome
     fact = ledger.associate(outcome.fact.memory_id, associations, by=by)
@@ -495,7 +495,7 @@ def _with_message_ids(memory: NewMemory, mentions: Sequence[str]) -> NewMemory:
 
 
 def _link(memory: NewMemory, names: NamedEntities) -> NewMemory:
-    """Return a memory that names the entities which its text names."""
+    """Return a memory with references to the entities its text names."""
     given = {name_key(entity.name) for entity in memory.entities}
     found = [
         EntityIn(name=entity.name)
@@ -515,7 +515,7 @@ def _save_result(
         memory=memory_from_fact(outcome.fact, refs, now),
         superseded=list(outcome.superseded),
         related=[key for key in related if key != outcome.fact.memory_id],
-        # Callers that show only the reason say it too.
+        # For callers that show only the reason.
         reason=f"{outcome.reason}; not taken over: {', '.join(outcome.ignored)}" if outcome.ignored else outcome.reason,
         ignored=list(outcome.ignored),
     )

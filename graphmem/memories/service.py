@@ -38,7 +38,7 @@ _CURSOR: Cursor[tuple[SortOrder, int | float, str]] = Cursor(
 
 
 SaveWithModel = Callable[..., Awaitable[list[SaveResult]]]
-"""Saves statements, all or none, as `MemoryWriter.save` does, after a model compared them with what is known."""
+"""Saves statements, all or none, as `MemoryWriter.save` does, after a model compared them with known facts."""
 
 
 class MemoryService:
@@ -78,11 +78,11 @@ class MemoryService:
         infer: bool = False,
         spaces: Mapping[str, Owner] = MappingProxyType({}),
     ) -> list[SaveResult]:
-        """Save statements: all of them or none; with `infer` a model compares them with what is known.
+        """Save statements, all or none; with `infer`, a model compares them with known facts.
 
-        `kind` is the source of those that name none. `spaces` are those that the owner may write, by their ids. Raises
-        InvalidInput for an empty list, for one that is too long, and for a type that is not declared, NotFound for an
-        unknown association and for another space, NotConfigured for `infer` without a model.
+        `kind` is the source of statements that name none. `spaces` are those that the owner may write, by id. Raises
+        InvalidInput for an empty list, a list that is too long, and a type that is not declared, NotFound for an
+        unknown association and an unavailable space, and NotConfigured for `infer` without a model.
         """
         if not memories:
             raise InvalidInput("The list of memories is empty.")
@@ -94,18 +94,17 @@ class MemoryService:
         return await save(owner, typed, actor=actor, kind=kind, request=request, spaces=spaces)
 
     async def complete_id(self, reader: Reader, given: str) -> str:
-        """Return the id of the memory whose id begins with a text; raise InvalidInput when several do."""
+        """Return the id of the memory that begins with `given`; raise InvalidInput if several do."""
         return complete_id(given, await self._facts.find_memory_ids(reader, given))
 
     async def get(self, reader: Reader, memory_id: str) -> Memory:
-        """Return the latest version of a memory, deleted or not; raise NotFound for an unknown or erased one."""
+        """Return the latest version of a memory, deleted or not; raise NotFound if it is unknown or erased."""
         return await self._facts.get(reader, memory_id)
 
     async def page(self, reader: Reader, filters: ListFilters) -> Page[Memory]:
-        """Return one page of memories; raise InvalidInput for a cursor of another list or sort order.
+        """Return one page of memories; raise InvalidInput for a cursor from another list or sort order.
 
-        Raises NotFound for a `space` that the reader does not read. The types to filter by must be graphmem's or
-        declared.
+        Raises NotFound for a `space` that the reader cannot read. Type filters must name built-in or declared types.
         """
         owner = scope_of(reader).owner
         await self._declared_types.check_filter(owner, filters.type)
@@ -133,10 +132,10 @@ class MemoryService:
         kind: SourceKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Create a version with the fields given; raise VersionConflict when `if_version` is not the latest.
+        """Create a version with the given fields; raise VersionConflict if `if_version` is not the latest.
 
-        `kind` is the source of the change, None for one that may change anything. What a memory of a more trusted
-        source says stays: the change is returned as a contested memory beside it.
+        `kind` is the source of the change; None may change anything. The text of a memory from a more trusted source is
+        kept, and the change is returned as a contested memory next to it.
         """
         owner = scope_of(reader).owner
         resolved = await self._declared_types.resolve_patch(owner, patch)
@@ -157,7 +156,7 @@ class MemoryService:
     ) -> Memory:
         """End a memory, which stays readable by id and in its history; a deleted one is returned unchanged.
 
-        Raises Forbidden for a memory of a source that is trusted more than `kind`; None may delete any.
+        Raises Forbidden for a memory from a source trusted more than `kind`; None may delete any.
         """
         try:
             return await self._facts.update_memory(
@@ -167,7 +166,7 @@ class MemoryService:
             return await self._facts.get(reader, memory_id)
 
     async def history(self, reader: Reader, memory_id: str) -> list[MemoryVersion]:
-        """Return every version of a memory, oldest first; raise NotFound for an unknown one."""
+        """Return every version of a memory, oldest first; raise NotFound if it is unknown."""
         return await self._facts.get_history(reader, memory_id)
 
     async def resolve(
@@ -180,9 +179,10 @@ class MemoryService:
         kind: SourceKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Resolve a contested memory: it takes the place of what it contests, or is retired.
+        """Resolve a contested memory: it replaces the memories it contests, or is retired.
 
-        Raises Conflict for a memory that is not contested, Forbidden where what would end is trusted more than `kind`.
+        Raises Conflict for a memory that is not contested, and Forbidden if a memory to end is trusted more than
+        `kind`.
         """
         return await self._facts.update_memory(
             reader,
@@ -206,9 +206,9 @@ class MemoryService:
         kind: SourceKind | None = None,
         request: IdempotentRequest | None = None,
     ) -> Memory:
-        """Undo one supersession, or the resolution of a contested memory; raise Conflict where it cannot.
+        """Undo one supersession, or the resolution of a contested memory; raise Conflict if that is impossible.
 
-        Raises Forbidden where what would be retired is trusted more than `kind`; None may revert anything.
+        Raises Forbidden if a memory to retire is trusted more than `kind`; None may revert anything.
         """
         return await self._facts.update_memory(
             reader,

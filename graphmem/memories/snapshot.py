@@ -41,7 +41,7 @@ class ElementImage:
         return self.source, self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the image as the API shows it: the properties, and the position as `from`, `to` and `labels`."""
+        """Return the image in API form: the properties, and the position as `from`, `to` and `labels`."""
         document = dict(self.properties)
         if self.source:
             document |= {"from": self.source, "to": self.target}
@@ -51,7 +51,7 @@ class ElementImage:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> ElementImage:
-        """Return the image that `to_dict` wrote."""
+        """Return the image written by `to_dict`."""
         properties = dict(document)
         source, target = properties.pop("from", None), properties.pop("to", None)
         return cls(properties, source, target, tuple(properties.pop("labels", ())))
@@ -62,7 +62,7 @@ def _parse_image(value: object) -> object:
 
 
 ImageField = Annotated[ElementImage, BeforeValidator(_parse_image), PlainSerializer(ElementImage.to_dict)]
-"""An image in a pydantic model: read and written as one flat JSON object."""
+"""An image in a pydantic model, serialized as one flat JSON object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ VOLATILE_PROPERTIES = frozenset(
     {"access_count", "last_accessed_at", "strength", "confidence", "importance", "updated_at", "decayed_at"}
     | {"consolidated_at", "consolidated_by", "compressed_at", "compressed_by", "reviewed_at"}
 )
-"""Properties that retrieval and maintenance write: they neither conflict nor go back to their earlier value."""
+"""Properties written by retrieval and maintenance: they neither conflict nor get their earlier value back."""
 
 LIST_PROPERTIES = frozenset(
     {"entity_edges", "associations", "supersedes", "contests", "aliases", "alias_keys", "detail_sources"}
     | {"entity_ids"}
 )
-"""Lists that other writes extend: a rollback removes what the run added and adds what the run removed."""
+"""Lists that other writes extend: a rollback removes the run's additions and adds its removals back."""
 
 DERIVED_PROPERTIES = frozenset({"updated_at", "search_text", "alias_text", "labels"})
 """Properties computed from others: a rollback restores them unless they were written after the run."""
@@ -104,7 +104,7 @@ ENDPOINTS_FIELD = "ends"
 
 
 def restore_element(change: ElementChange, current: ElementImage | None) -> tuple[ElementImage | None, tuple[str, ...]]:
-    """Return the state of an element once a run's change of it is undone, and the fields that were written after it."""
+    """Return the state of an element after undoing a run's change, and the fields written after that change."""
     before, after = change.before, change.after
     if after is None:
         return before, () if current is None else (EXISTENCE_FIELD,)
@@ -161,7 +161,7 @@ def _changed_fields(after: ElementImage, current: ElementImage) -> tuple[str, ..
 
 
 def to_stored_lists(properties: Mapping[str, Any], image: ElementImage) -> dict[str, Any]:
-    """Return properties of the image of a node or an edge with None for the lists that are not stored."""
+    """Return properties of a node or edge image, with None for the lists that are not stored."""
     stored = {
         name: None if value == [] and name not in LISTS_OF_GRAPHITI else value for name, value in properties.items()
     }
@@ -176,11 +176,11 @@ def diff_properties(current: Mapping[str, Any], target: Mapping[str, Any]) -> di
 
 
 def fact_from_image(image: ElementImage) -> Fact:
-    """Return the fact of an image of its edge."""
+    """Return the fact from an image of its edge."""
     return fact_from_row({"fact": image.properties, "subject_id": image.source, "object_id": image.target})
 
 
 def image_of_fact(fact: Fact) -> ElementImage:
-    """Return the image of the edge of a fact, in which None stands for an absent property."""
+    """Return an image of a fact's edge; None stands for an absent property."""
     object_id = fact.object_id or fact.subject_id
     return ElementImage(with_lists(fact_to_properties(fact), fact.subject_id, object_id), fact.subject_id, object_id)

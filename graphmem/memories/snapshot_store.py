@@ -1,7 +1,7 @@
 """Before- and after-images: `(:ConsolidationRun)-[:CHANGED]->(:Change {kind, element_id, before, after, vector})`.
 
 An image is stored as JSON that is readable in Neo4j Browser: `properties`, and `source` and `target` or `labels`. A
-time is written `{"$time": "…"}`. Vectors, which no run changes, are stored beside the image as a list property.
+time is written `{"$time": "…"}`. Vectors, which no run changes, are stored next to the image as a list property.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class ChangeRecorder:
         await self._transaction.run("snapshots.save_vectors", run_id=self._run_id)
 
     async def record_after(self, written_facts: Mapping[str, ElementImage] | None = None) -> int:
-        """Record what the elements are now, drop the records of unchanged ones, and return the number changed.
+        """Record the current elements, drop the records of unchanged ones, and return the number changed.
 
         `written_facts` are facts as the run has just written them, with None for an absent property; the others are
         read from the graph.
@@ -128,7 +128,7 @@ async def erase_memory(transaction: Transaction, owner: Owner, memory_id: str, e
 
 
 async def delete_expired(transaction: Transaction, owner: Owner, before: datetime) -> int:
-    """Delete the changes of a user that were recorded before a time; return the number deleted."""
+    """Delete the changes of a user recorded before a time; return the number deleted."""
     rows = await transaction.run("snapshots.delete_expired", group_id=owner.group_id, before=before)
     return int(rows[0]["erased"])
 
@@ -144,7 +144,7 @@ async def fetch_images(
 
 
 def _image_from_row(kind: ElementKind, row: Row) -> ElementImage:
-    """Return an image with the lists that the element has, empty ones included, which are not stored."""
+    """Return an image with all of the element's lists, including empty ones, which are not stored."""
     properties = {
         name: value for name, value in row["properties"].items() if name not in _VECTOR_PROPERTIES and value is not None
     }
@@ -168,7 +168,7 @@ def image_to_json(image: ElementImage | None) -> str | None:
 
 
 def image_from_json(text: str | None) -> ElementImage | None:
-    """Return the image that `image_to_json` wrote."""
+    """Return the image written by `image_to_json`."""
     if text is None:
         return None
     document = json.loads(text, object_hook=_time_from_json)
@@ -188,7 +188,7 @@ def _time_from_json(value: dict[str, Any]) -> Any:
 
 
 def _apply_properties(before: ElementImage | None, new_state: ElementImage) -> ElementImage:
-    """Return an element after properties were set on it, as `SET r += …` does."""
+    """Return an element after setting properties on it, as `SET r += …` does."""
     properties = (before.properties if before else {}) | new_state.properties
     present = {name: value for name, value in properties.items() if value is not None}
     return ElementImage(present, new_state.source, new_state.target, new_state.labels)
@@ -199,7 +199,7 @@ def _memory_id_of(image: ElementImage | None) -> str | None:
 
 
 def _is_derived_from(row: Row, memory_id: str) -> bool:
-    """Return whether the change is one of a profile that was, or is, written from a memory."""
+    """Return whether the change is to a profile that was, or is, written from a memory."""
     images = (image_from_json(row["before"]), image_from_json(row["after"]))
     return any(memory_id in (image.properties.get("derived_from") or ()) for image in images if image)
 

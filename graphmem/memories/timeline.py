@@ -1,4 +1,4 @@
-"""Which facts may be valid together: statements that repeat, follow or end one another, by time and trust. Pure."""
+"""Joint validity of facts: statements that repeat, follow or end one another, by time and trust. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from graphmem.tenants.trust import DEFAULT_ORDER, Effect, SourceKind, TrustOrder
 
 
 class Timeline(VersionLog):
-    """What may be valid together with what: statements that repeat, follow or end one another, by trust.
+    """Decides which facts may be valid together: statements that repeat, follow or end one another, by trust.
 
-    `now` must be later than every earlier write of the user. By `order` no statement ends or narrows one of a more
-    trusted source. `kind` is the source of the changes, None for somebody who may change anything.
+    `now` must be later than every earlier write of the user. By `order`, no statement ends or narrows one from a more
+    trusted source. `kind` is the source of the changes; None may change anything.
     """
 
     def __init__(
@@ -44,8 +44,8 @@ class Timeline(VersionLog):
     def find_competing(self, draft: Fact, now: datetime) -> list[Fact]:
         """Return the facts that must not be valid together with `draft`.
 
-        These state the same or, when it is single-valued, have the same subject and predicate. Two facts that have
-        ended and whose starts are unknown do not compete: which one came first is unknown as well.
+        They state the same or, if it is single-valued, have the same subject and predicate. Two ended facts with
+        unknown starts do not compete, since their order is unknown as well.
         """
         is_past = draft.valid_at is None and draft.valid_to <= now
         return [
@@ -57,7 +57,7 @@ class Timeline(VersionLog):
         ]
 
     def find_changed_by(self, draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
-        """Return the competing facts that a draft would end, or to which it would give a start."""
+        """Return the competing facts that a draft would end or give a start."""
         competing = list(competing)
         ended = [fact for fact in competing if is_ended_by_start(fact, draft.valid_from)]
         kept = [
@@ -76,8 +76,8 @@ class Timeline(VersionLog):
     ) -> tuple[Fact, Fact | None]:
         """Return a late arrival closed at the start of the fact that follows it, and that fact.
 
-        A follower without a known start gets one, unless it is immutable. With `by_trust`, one of a less trusted source
-        does not close the arrival: it becomes contested.
+        A follower without a known start gets one, unless it is immutable. With `by_trust`, one from a less trusted
+        source becomes contested instead of closing the arrival.
         """
         later = sorted(_followers(draft, competing), key=lambda fact: fact.effective_start)
         successor = None
@@ -135,7 +135,7 @@ class Timeline(VersionLog):
         return tuple(closed)
 
     def end_at(self, fact: Fact, at: datetime, reason: str, by: str | None, superseded_by: str) -> Fact:
-        """End the validity of a fact at `at`, from which on another memory holds."""
+        """End the validity of a fact at `at`, when another memory takes over."""
         superseded = replace(
             fact,
             invalid_at=at,
@@ -147,7 +147,7 @@ class Timeline(VersionLog):
         return self.add_next_version(fact, superseded, reason, by)
 
     def restore(self, fact: Fact, by: str | None, *, by_trust: bool = True) -> Fact:
-        """Restore a superseded memory with the end that its writer gave, up to what follows it."""
+        """Restore a superseded memory with its writer's end, but no further than the start of its follower."""
         reopened = replace(
             without_end(fact),
             invalid_at=fact.claimed_invalid_at,
@@ -164,15 +164,15 @@ class Timeline(VersionLog):
         refuse_rivals(reopened, self.latest.values(), fact)
         return self.add_next_version(fact, reopened, REVERTED_REASON, by)
 
-    # Trust: by the order, no statement ends or narrows one of a more trusted source
+    # Trust: by the order, no statement ends or narrows one from a more trusted source
 
     def find_more_trusted(self, draft: Fact, facts: Iterable[Fact]) -> list[Fact]:
-        """Return the facts that the draft must not end or narrow: those of more trusted sources."""
+        """Return the facts from more trusted sources, which the draft must not end or narrow."""
         return [fact for fact in facts if not self.order.permits(Effect.END, draft.trust_kind, fact.trust_kind)]
 
     def is_locked(self, fact: Fact, kind: SourceKind | None) -> bool:
-        """Return whether a fact is immutable for a source; None: for upkeep and admins, whom every one binds."""
-        # Only the user and admins import as an import, so that what they made immutable then is locked by them.
+        """Return whether a fact is immutable for a source; None (upkeep and admins) is bound by every immutability."""
+        # Only the user and admins can use the source `import`, so they locked the facts imported as immutable.
         locked_by: SourceKind = "user" if fact.trust_kind == "import" else fact.trust_kind
         return fact.immutable and (kind is None or self.order.permits(Effect.LOCK, locked_by, kind))
 
@@ -182,7 +182,7 @@ class Timeline(VersionLog):
             ensure_mutable(fact)
 
     def refuse_more_trusted(self, facts: Iterable[Fact]) -> None:
-        """Raise Forbidden for a fact of a source that is trusted more than the one who makes the change."""
+        """Raise Forbidden for a fact from a source trusted more than the source of the change."""
         for fact in facts:
             self.order.require(Effect.HIDE, self.kind, fact.trust_kind, fact.memory_id)
 
@@ -200,20 +200,20 @@ def _followers(draft: Fact, competing: Iterable[Fact]) -> list[Fact]:
     return [fact for fact in competing if fact.effective_start > draft.valid_from < fact.valid_to]
 
 
-# What must not be valid at the same time: values of a single-valued predicate, and one statement twice
+# Facts that must not be valid at the same time: values of a single-valued predicate, and repeated statements
 
 
 def find_rival(fact: Fact, others: Iterable[Fact], before: Fact | None = None) -> Fact | None:
     """Return another value of a single-valued predicate that would be valid at the same time as `fact`, or None.
 
-    `before` is the fact as it is stored: the time that both were valid together already is no reason to refuse a
-    change, which may be the one that ends it.
+    `before` is the stored fact: time in which both were already valid together is no reason to refuse a change, which
+    may be the one that ends the overlap.
     """
     return next((other for other in others if _are_values(fact, other) and _gains_overlap(fact, other, before)), None)
 
 
 def describe_rival(fact: Fact, rival: Fact) -> str:
-    """Return why a fact cannot be stored beside a rival and what to do about it, as the end of a sentence."""
+    """Return why a fact cannot be stored next to a rival and what to do about it, as the end of a sentence."""
     return (
         f"valid at the same time as {rival.memory_id}, and {fact.predicate} has one value at a time: "
         f"change the times of {rival.memory_id} or delete it first"
@@ -221,9 +221,9 @@ def describe_rival(fact: Fact, rival: Fact) -> str:
 
 
 def refuse_rivals(fact: Fact, others: Iterable[Fact], before: Fact | None) -> None:
-    """Raise Conflict when `fact` would be valid at the same time as another value or the same statement.
+    """Raise Conflict if `fact` would be valid at the same time as another value or the same statement.
 
-    `before` is the fact as it is stored, as in `find_rival`.
+    `before` is the stored fact, as in `find_rival`.
     """
     others = list(others)
     if rival := find_rival(fact, others, before):

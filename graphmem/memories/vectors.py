@@ -1,4 +1,4 @@
-"""The vectors of facts and messages: of which model they are, those held in memory, and their replacement by a job."""
+"""The vectors of facts and messages: their model, those held in memory, and their replacement by a job."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from graphmem.tenants.owners import Owner, message_ids_of
 from graphmem.tenants.spaces import Reader, ReadScope, scope_of
 
 MAX_VECTORS = 20_000
-"""Most vectors that are kept, those used last; 20,000 of 384 numbers take some 35 MB."""
+"""Maximum vectors kept, the last used; 20,000 of 384 numbers take some 35 MB."""
 
 VectorKind = Literal["facts", "messages"]
 """The kind of text that a vector represents."""
@@ -47,13 +47,13 @@ VectorKind = Literal["facts", "messages"]
 _QUERIES: Mapping[VectorKind, str] = {"facts": "vectors.load_facts", "messages": "vectors.load_messages"}
 
 _Key = tuple[str, VectorKind, str, str]
-"""The group, the kind and id of what a vector is of, and the name of its model."""
+"""The group, the element's kind and id, and the name of the vector's model."""
 
 _Array = NDArray[np.float32]
 
 
 class StoredVectors:
-    """Computes the cosine of stored vectors and others, and keeps the vectors that it had to fetch."""
+    """Computes cosines of stored vectors with others, and keeps the vectors it had to fetch."""
 
     def __init__(self, graph: Graph, max_vectors: int = MAX_VECTORS) -> None:
         self._graph = graph
@@ -63,9 +63,9 @@ class StoredVectors:
     async def similarities(
         self, reader: Reader, kind: VectorKind, ids: Iterable[str], vectors: Sequence[Vector]
     ) -> dict[str, list[float]]:
-        """Return the cosines with each vector of facts, by the uuid of the version, or of messages, by their key.
+        """Return the cosines with each vector of facts, by version uuid, or of messages, by key.
 
-        Those that have no vector, or that the reader cannot read, are left out.
+        Elements without a vector, and those the reader cannot read, are left out.
         """
         if not vectors:
             return {}
@@ -76,13 +76,13 @@ class StoredVectors:
         return dict(zip(stored, cosines.tolist(), strict=True))
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove the vectors that were fetched for a user; those of a space with what its members were fetched."""
+        """Drop the vectors fetched for a user; a space's vectors are dropped with those fetched for its members."""
         prefix = f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}\n"
         for key in [key for key in self._vectors if f"{key[0]}\n".startswith(prefix)]:
             del self._vectors[key]
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many vectors were fetched for a user and are kept."""
+        """Return the number of kept vectors that were fetched for a user."""
         return sum(key[0] == owner.group_id for key in self._vectors)
 
     async def _load(self, scope: ReadScope, kind: VectorKind, ids: Sequence[str]) -> dict[str, _Array]:
@@ -113,7 +113,7 @@ class StoredVectors:
 
 
 def _normalise(vector: Any) -> _Array:
-    """Return a vector of Neo4j's or a list as an array of length 1; one of zeros stays as it is."""
+    """Return a Neo4j vector or a list as an array of length 1; a zero vector is unchanged."""
     values = vector.to_numpy() if hasattr(vector, "to_numpy") else vector
     array = np.asarray(values, dtype=np.float32)
     length = float(np.linalg.norm(array))
@@ -121,10 +121,10 @@ def _normalise(vector: Any) -> _Array:
 
 
 GROUPS_PER_PAGE = 500
-"""Groups whose ids are read at once."""
+"""Number of groups whose ids are read at once."""
 
 MOVED_PER_TRANSACTION = 1_000
-"""Vectors that one transaction moves or removes."""
+"""Number of vectors moved or removed per transaction."""
 
 _COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)
 
@@ -141,7 +141,7 @@ class MissingVector:
 
 @dataclass(frozen=True, slots=True)
 class OldImage:
-    """An image of a consolidation run whose vector is of another model, and the text of that vector."""
+    """An image of a consolidation run whose vector is from another model, and the text of that vector."""
 
     run_id: str
     kind: str
@@ -167,7 +167,7 @@ class VectorStore:
         return VectorState.from_properties(rows[0]["state"])
 
     async def count(self) -> int:
-        """Return how many elements may have a vector."""
+        """Return the number of elements that may have a vector."""
         return int((await self._graph.fetch("vectors.count_vectors"))[0]["total"])
 
     async def enter(self, phase: ReembeddingPhase) -> None:
@@ -179,7 +179,7 @@ class VectorStore:
         await self._graph.execute("vectors.end")
 
     async def create_indexes(self, dimension: int, *, of_next: bool) -> None:
-        """Create the indexes of the vectors, or of the next ones, and wait until they contain everything."""
+        """Create the indexes of the vectors, or of the next ones, and wait until they are populated."""
         await self._apply("create.cypher", {"{{dimension}}": str(dimension)}, of_next=of_next)
         await self._graph.fetch("schema.await_indexes")
 
@@ -203,7 +203,7 @@ class VectorStore:
             after = rows[-1]["group_id"]
 
     async def list_missing(self, group_id: str, limit: int) -> list[MissingVector]:
-        """Return up to `limit` elements of a user that have a vector, but none of the next model."""
+        """Return up to `limit` elements of a user that have a vector but none of the next model."""
         rows = await self._graph.fetch("vectors.list_missing", group_id=group_id, limit=limit)
         return [
             MissingVector(row["kind"], row["id"], row["text"], embedding_text(row["speaker"], row["text"]))
@@ -229,11 +229,11 @@ class VectorStore:
         await self._graph.write(work)
 
     async def move(self, group_id: str) -> int:
-        """Replace the vectors of a user by those of the next model, and return how many were replaced."""
+        """Replace a user's vectors by those of the next model, and return the number replaced."""
         return await self._repeat("vectors.move_vectors", "moved", group_id)
 
     async def remove_next(self, group_id: str) -> int:
-        """Remove the copies that the replacement needed, and return how many there were."""
+        """Remove the copies that the replacement needed, and return their number."""
         return await self._repeat("vectors.remove_next", "removed", group_id)
 
     async def _repeat(self, query: str, column: str, group_id: str) -> int:
@@ -243,7 +243,7 @@ class VectorStore:
         return total
 
     async def list_old_images(self, group_id: str, model: str, limit: int) -> list[OldImage]:
-        """Return up to `limit` images of a user's consolidation runs whose vectors are of another model."""
+        """Return up to `limit` images of a user's consolidation runs whose vectors are from another model."""
         rows = await self._graph.fetch("vectors.list_old_images", group_id=group_id, model=model, limit=limit)
         return [OldImage(row["run_id"], row["kind"], row["element_id"], _image_text(row["image"])) for row in rows]
 
@@ -263,17 +263,17 @@ def _image_text(image: str) -> str:
 
 
 BATCH_SIZE = 128
-"""Texts that are embedded and written at once; a killed job repeats at most these."""
+"""Number of texts embedded and written at once; a killed job repeats at most these."""
 
 SWITCH_SECONDS = 2 * NONE_HIDDEN_SECONDS
-"""Seconds after which every process has seen a change of phase, and finished the request that it was answering."""
+"""Seconds until every process has seen a change of phase and finished the request it was answering."""
 
 MOVE_PAUSE = 1.0
-"""Seconds between two questions whether a move is over."""
+"""Seconds between two checks whether a move is over."""
 
 
 class ReembeddingPayload(JobPayload):
-    """The tenant whose admin asked for the re-embedding, and the model of the new vectors."""
+    """The tenant whose admin requested the re-embedding, and the model of the new vectors."""
 
     tenant: str
     model: EmbeddingModel
@@ -289,7 +289,7 @@ REEMBEDDING_JOB = JobKind("reembed", ReembeddingPayload)
 
 
 class ReembeddingAction(JobAction):
-    """The end of a re-embedding: the model of all vectors, and how many this attempt computed."""
+    """The end of a re-embedding: the model of all vectors, and the number computed in this attempt."""
 
     action: Literal["reembed"] = "reembed"
     model: str
@@ -307,7 +307,7 @@ class ReembeddingJob:
         pause: float = SWITCH_SECONDS,
         batch_size: int = BATCH_SIZE,
     ) -> None:
-        """Create the handler; `pause` is the time in seconds that a change of phase takes to reach every process."""
+        """Create the handler; `pause` is the time in seconds for a change of phase to reach every process."""
         self._vectors = vectors
         self._embedder = embedder
         self._placed = placed
@@ -328,7 +328,7 @@ class ReembeddingJob:
         return sum(await run_in_each_graph(self._placed, lambda: self._replace_in_graph(model, job_id)))
 
     async def _await_moves(self) -> None:
-        """Wait until the moves that had begun before all graphs had a next model are over; later ones are refused."""
+        """Wait for the moves that began before all graphs had a next model; later ones are refused."""
         while self._placed is not None:
             locations = await self._placed.locations.list_all()
             if all(location.state is MoveState.SETTLED for location in locations):
@@ -364,7 +364,7 @@ class ReembeddingJob:
         await asyncio.sleep(self._pause)
 
     async def _fill(self, model: EmbeddingModel) -> int:
-        """Write the vectors of the next model that are missing, until a pass finds none, and return how many."""
+        """Write the missing vectors of the next model until a pass finds none, and return their number."""
         embedder, total = await self._embedder.get(model), 0
         while True:
             found = 0
@@ -378,7 +378,7 @@ class ReembeddingJob:
                 return total
 
     async def _move(self, model: EmbeddingModel) -> None:
-        """Replace the current vectors by the next ones, and those that rollbacks restore by new ones."""
+        """Replace the current vectors by the next ones, and recompute those that rollbacks restore."""
         embedder = await self._embedder.get(model)
         async for group_id in self._vectors.groups():
             await self._vectors.move(group_id)
@@ -388,7 +388,7 @@ class ReembeddingJob:
 
 
 class ReembeddingService:
-    """Has a worker replace all vectors by those of another model."""
+    """Lets a worker replace all vectors by those of another model."""
 
     def __init__(
         self, vectors: VectorStore, jobs: JobRunner, settings: Settings, placed: PlacedGraph | None = None
@@ -399,11 +399,11 @@ class ReembeddingService:
         self._placed = placed
 
     async def start(self, tenant: str, model: str | None) -> Job:
-        """Queue the replacement and return its job; absent a model, that of the settings is taken.
+        """Queue the replacement and return its job; `model` defaults to the model in the settings.
 
-        A replacement by the same model that was interrupted or failed goes on under its own job. Raises InvalidInput
-        for a model that the embedder cannot use, ConfigurationError for one of the settings, and Conflict while another
-        replacement is under way or if the vectors are those of the model already.
+        An interrupted or failed replacement by the same model continues under its own job. Raises InvalidInput for a
+        model that the embedder cannot use, ConfigurationError if that model is from the settings, and Conflict while
+        another replacement is under way or if the vectors are already from that model.
         """
         wanted = await self._describe(model)
         states = await self._list_states()
@@ -434,7 +434,7 @@ class ReembeddingService:
         return await self._jobs.get(job_id)
 
     async def status(self) -> EmbeddingStatus:
-        """Return the model of the vectors, and how far a re-embedding has come, in all graphs together."""
+        """Return the model of the vectors and the progress of a re-embedding, in all graphs together."""
         states = await self._list_states()
         state = _under_way(states) or states[0]
         status = EmbeddingStatus(model=state.model.name, dimension=state.model.dimension)
@@ -452,13 +452,13 @@ class ReembeddingService:
         )
 
     async def _list_states(self) -> list[VectorState]:
-        """Return the state of the vectors in each graph, the home first."""
+        """Return the state of the vectors in each graph, the home graph first."""
         found = await run_in_each_graph(self._placed, self._vectors.get_state)
         assert None not in found, "a graph is prepared before it is used"
         return [state for state in found if state is not None]
 
     async def _describe(self, model: str | None) -> EmbeddingModel:
-        """Return a model of the configured embedder, which is loaded to see that it works."""
+        """Return a model of the configured embedder, which is loaded to verify that it works."""
         settings = self._settings if model is None else self._settings.model_copy(update={"embedding_model": model})
         try:
             embedder = create_embedder(settings)

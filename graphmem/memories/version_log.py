@@ -1,4 +1,4 @@
-"""The versions that one write makes of memories, without loss of the earlier ones. Pure."""
+"""The versions of memories created by one write, without loss of earlier ones. Pure."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ from graphmem.runtime.errors import Conflict, ImmutableMemory, NotFound
 from graphmem.runtime.times import MICROSECOND
 
 MAX_QUOTED = 100
-"""Characters of a statement that an error quotes."""
+"""Maximum characters of a statement that an error quotes."""
 
 MERGED_REASON = "merged"
 """The end reason of a memory that a consolidation run merged into another one."""
 
 CLOSED_REASON = "carried out, given up or replaced"
-"""The end reason of a plan that a consolidation run closed because of what another memory says."""
+"""The end reason of a plan that a consolidation run closed because of another memory."""
 
 REWRITTEN_REASON = "rewritten"
 """The end reason of a version of a profile that a consolidation run replaced."""
 
 RESTATED_REASON = "stated again"
-"""The end reason of a version whose statement was repeated with something new."""
+"""The end reason of a version whose statement was repeated with new details."""
 
 REVERTED_REASON = "reverted"
 """The end reason of a memory that a revert reopened or retired."""
 
 HOLDS_REASON = "resolved: it holds"
-"""The end reason of a contested version that was found to hold, and of the versions that it ended then."""
+"""The end reason of a contested version resolved as holding, and of the versions that it ended."""
 
 REFUTED_REASON = "resolved: it does not hold"
-"""The end reason of a contested version that was found not to hold."""
+"""The end reason of a contested version resolved as not holding."""
 
 CONTESTED_REASON = "contested by a more trusted source"
-"""The end reason of a version that a late arrival of a more trusted source contradicts."""
+"""The end reason of a version contradicted by a late arrival from a more trusted source."""
 
 SETTLED_REASON = "stated by a source that is trusted as much or more"
 """The end reason of a contested version whose statement became a memory of its own."""
 
 
 class LatestVersions:
-    """The latest version of each memory, in the order in which the memories came."""
+    """The latest version of each memory, in the order in which the memories were added."""
 
     def __init__(self, facts: Iterable[Fact]) -> None:
         self._facts: dict[str, Fact] = {}
@@ -104,7 +104,7 @@ class LatestVersions:
 
 
 def _keys(fact: Fact) -> tuple[Hashable, ...]:
-    """Return what facts are found by: the statement, the subject and the predicate, the content."""
+    """Return the keys for finding a fact: the statement, the subject and predicate, and the content."""
     return fact.dedup_key, (fact.subject_id, fact.predicate), _content_key(fact)
 
 
@@ -113,11 +113,11 @@ def _content_key(fact: Fact) -> Hashable:
 
 
 class VersionLog:
-    """The latest versions of some memories, and the versions that a write by `actor` makes of them.
+    """The latest versions of some memories, and the versions of them that a write by `actor` creates.
 
     `created` and `changed` hold the versions to store, by uuid; `vector_source_uuid` names, for a created version
     without a vector of its own, the stored version whose vector it copies. `now` is the time of the latest change: each
-    gets the next microsecond, so that no version is believed for an empty interval.
+    change gets the next microsecond, so that no version is believed for an empty interval.
     """
 
     def __init__(self, facts: Iterable[Fact], now: datetime, actor: str | None = None) -> None:
@@ -129,9 +129,9 @@ class VersionLog:
         self.vector_source_uuid: dict[str, str] = {}
 
     def ensure_unique(self, fact: Fact, others: Iterable[Fact]) -> None:
-        """Raise Conflict when one of `others` is current and states the same as `fact`.
+        """Raise Conflict if one of `others` is current and states the same as `fact`.
 
-        One that states the same and is no longer valid gives its active hash up.
+        A version that states the same but is no longer valid loses its active hash.
         """
         for other in others:
             if other.memory_id == fact.memory_id or not fact.active_hash or other.active_hash != fact.active_hash:
@@ -143,12 +143,12 @@ class VersionLog:
             self._record(lapsed)
 
     def next_time(self) -> datetime:
-        """Return the time of the next change, a microsecond after that of the last one."""
+        """Return the time of the next change, a microsecond after the last one."""
         self.now += MICROSECOND
         return self.now
 
     def get_latest(self, memory_id: str) -> Fact:
-        """Return the latest version of a memory; raise NotFound for an unknown one."""
+        """Return the latest version of a memory; raise NotFound if it is unknown."""
         try:
             return self.latest[memory_id]
         except KeyError:
@@ -161,7 +161,7 @@ class VersionLog:
         return fact
 
     def add_version(self, fact: Fact, vector_source: str | None = None) -> Fact:
-        """Create a version; it claims the active hash when it is current."""
+        """Create a version; it gets the active hash if it is current."""
         fact = fact.with_active_hash(self.now)
         self.ensure_unique(fact, self.latest.that_state(fact))
         self.latest.put(fact)
@@ -191,20 +191,20 @@ class VersionLog:
     def retire_version(
         self, fact: Fact, reason: str, by: str | None, status: MemoryStatus, *, superseded_by: str | None
     ) -> Fact:
-        """Create the next version of a fact, which is valid at no time."""
+        """Create a fact's next version, which is never valid."""
         retired = replace(
             fact, retired=True, status=status, superseded_by=superseded_by, ended_reason=reason, ended_by=by
         )
         return self.add_next_version(fact, retired, reason, by)
 
     def end_version(self, fact: Fact, now: datetime, reason: str, by: str | None) -> Fact:
-        """End the belief in a version at `now`; `reason` and `by` say why and by what."""
+        """End the belief in a version at `now`, recording the `reason` and the cause `by`."""
         ended = replace(fact, expired_at=now, ended_reason=reason, ended_by=by, active_hash=None)
         self._record(ended)
         return ended
 
     def replace_in_place(self, fact: Fact) -> Fact:
-        """Replace the latest version; only attributes that claim nothing about the world may differ."""
+        """Replace the latest version; only attributes that state nothing about the world may differ."""
         fact = replace(fact, active_hash=self.latest[fact.memory_id].active_hash)
         self.latest.put(fact)
         self._record(fact)

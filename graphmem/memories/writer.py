@@ -42,7 +42,7 @@ class MemoryWriter:
         profiles: TenantProfiles,
         quarantine: Literal["keep", "refuse"] = "keep",
     ) -> None:
-        """`quarantine` says what becomes of text of others that may address the assistant instead of informing."""
+        """`quarantine` decides whether third-party text that may address the assistant is quarantined or refused."""
         self._facts = facts
         self._embedder = embedder
         self._policy = policy
@@ -64,11 +64,11 @@ class MemoryWriter:
     ) -> list[SaveResult]:
         """Save the statements that the policy allows, all or none; the results are in the order of `memories`.
 
-        `kind` is the source of those that do not name one, `trusted_as` the kind whose trust they have;
-        `provenance` is their history in the memory they were imported from. With `request`, they are saved once for it.
-        `spaces` are those that the owner may write, by their ids: in one, the owner is the speaker, and the subject of
-        a statement without one. Raises UserBeingForgotten, and NotFound for another space and for a user that does not
-        exist unless `creates_user`.
+        `kind` is the source of statements that name none, `trusted_as` the kind whose trust they have; `provenance` is
+        their history in the memory they were imported from. With `request`, they are saved only once for it. `spaces`
+        are those that the owner may write, by id: in a space, the owner is the speaker, and the subject of statements
+        without one. Raises UserBeingForgotten, and NotFound for an unavailable space and for a user that does not exist
+        unless `creates_user`.
         """
         placed = [find_space(memory.space, spaces) for memory in memories]
         reasons = await read_text(
@@ -78,13 +78,13 @@ class MemoryWriter:
             ],
         )
         allowed = [index for index, reason in enumerate(reasons) if reason is None]
-        # After the policy, which would take the id of the user for text of the statement.
+        # After the policy, which would mistake the user's id for text of the statement.
         memories = [
             memory if space is None else about_speaker(memory, owner)
             for memory, space in zip(memories, placed, strict=True)
         ]
         doubts = {index: doubt for index in allowed if (doubt := find_doubt(memories[index], kind, owner.entity_name))}
-        if doubts:  # what a memory says already is not new text, but its labels may be
+        if doubts:  # known content is not new text, but its labels may be
             hashes = {index: content_hash(memories[index].content) for index in doubts}
             known = {
                 (place.group_id, stated)
@@ -142,12 +142,12 @@ class MemoryWriter:
     def rejection_reason(self, owner: Owner, memory: MemoryIn, *, is_source_known: bool = False) -> str | None:
         """Return why the policy rejects a statement, or None.
 
-        The ids of a source are not read if `is_source_known`: they are those of a stored session and its messages.
+        With `is_source_known`, the source ids are not checked: they are those of a stored session and its messages.
         """
         if memory.confidence < MIN_CONFIDENCE:
             return f"confidence below {MIN_CONFIDENCE}"
         checked = memory.model_copy(update={"source": None}) if is_source_known else memory
-        # A predicate may hold one as a word of its own, such as PIN_4321.
+        # A predicate may contain a secret as a word of its own, such as PIN_4321.
         values = [stored_values(checked), (memory.predicate or "").replace("_", " ")]
         if classes := self._policy.refused_classes(values, owner.tenant):
             return f"holds a secret: {', '.join(classes)}"
@@ -156,7 +156,7 @@ class MemoryWriter:
         return None
 
     def _is_temporary(self, owner: Owner, text: str, type: MemoryType | None) -> bool:
-        """Return whether a text states a condition of the moment; a feeling may be one, since it expires."""
+        """Return whether a text states a passing condition; a feeling may be one, since it expires."""
         profile = self._profiles.for_tenant(owner.tenant)
         if profile.temporary_states.are_met_by(text):
             return True
@@ -167,13 +167,13 @@ class MemoryWriter:
         return self._policy.refused_classes(value, owner.tenant)
 
     def remove_temporary_states(self, owner: Owner, text: str) -> str:
-        """Return a text without its sentences that would be rejected as a temporary state."""
+        """Return a text without the sentences that would be rejected as a temporary state."""
         return self._profiles.for_tenant(owner.tenant).temporary_states.remove_from(text)
 
     async def _embed(
         self, owners: Iterable[Owner], memories: Sequence[MemoryIn]
     ) -> tuple[list[Vector], dict[str, Vector]]:
-        """Return the vectors of statements, and by name key those of the names in them and of the owners."""
+        """Return the vectors of statements and, by name key, of the names in them and of the owners."""
         if not memories:
             return [], {}
         named = {name_key(name): name for memory in memories for name in _entity_names(memory)}
@@ -183,10 +183,10 @@ class MemoryWriter:
         return vectors[: len(memories)], dict(zip(named, vectors[len(memories) :], strict=True))
 
     async def prepare_patch(self, owner: Owner, patch: MemoryPatch, kind: SourceKind | None) -> Vector | None:
-        """Return the vector of the new content of a patch by a source, if it has one.
+        """Return the vector of the new content in a patch by a source, if it has one.
 
-        Raises InvalidInput for a secret, a temporary state or a confidence too low to be stored, Forbidden for text of
-        others that may address somebody.
+        Raises InvalidInput for a secret, a temporary state or a confidence too low to store, and Forbidden for
+        third-party text that may address somebody.
         """
         if patch.confidence is not None and patch.confidence < MIN_CONFIDENCE:
             raise InvalidInput(
@@ -209,7 +209,7 @@ class MemoryWriter:
 
 
 def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None:
-    """Return the space of a statement, None without one; raise NotFound unless it is among those that are writable."""
+    """Return the space of a statement, or None without one; raise NotFound unless it is writable."""
     if space is None:
         return None
     if space not in writable:
@@ -218,12 +218,12 @@ def find_space(space: str | None, writable: Mapping[str, Owner]) -> Owner | None
 
 
 def kind_of_statement(memory: MemoryIn, kind: SourceKind) -> SourceKind:
-    """Return the source of a statement: the one it names, else that of whoever saves it."""
+    """Return the source of a statement: the one it names, else the saver's."""
     return (memory.source.kind if memory.source else None) or kind
 
 
 def about_speaker(memory: MemoryIn, speaker: Owner) -> MemoryIn:
-    """Return a statement of a member of a space, about the member if it has no subject."""
+    """Return a space member's statement, about the member if it has no subject."""
     if memory.subject is not None:
         return memory
     return memory.model_copy(update={"subject": EntityIn(name=speaker.user_id, type=PERSON_TYPE)})

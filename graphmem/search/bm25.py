@@ -1,6 +1,6 @@
-"""BM25 on arrays: how well texts match words, by how rare the words are and how long the texts. Pure.
+"""BM25 on arrays: how well texts match words, by the words' rarity and the texts' length. Pure.
 
-`StemTable` has some texts, `TextIndex` those of a user in memory, which it ranks as Lucene does.
+`StemTable` holds some texts; `TextIndex` holds a user's texts in memory and ranks them as Lucene does.
 
 Robertson and Zaragoza, The Probabilistic Relevance Framework (2009).
 """
@@ -28,16 +28,16 @@ B = 0.75
 Scores: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.intp]
 Stems: TypeAlias = NDArray[np.int64]
-"""The stems of a text in their order, each as the hash that it has in this process."""
+"""The stems of a text in order, each as its hash in this process."""
 
 
 def rarity(texts: int, containing: int) -> float:
-    """Return the weight of a term that so many of the texts contain."""
+    """Return the weight of a term contained in `containing` of `texts` texts."""
     return math.log(1 + (texts - containing + 0.5) / (containing + 0.5))
 
 
 def saturation(counts: NDArray[np.integer], lengths: NDArray[np.integer], mean_length: float) -> Scores:
-    """Return how much a term counts in texts that contain it so often, from 0 to 1."""
+    """Return the weight, from 0 to 1, of a term in texts by its count in each."""
     saturated: Scores = counts / (counts + K1 * (1 - B + B * lengths / mean_length))
     return saturated
 
@@ -48,7 +48,7 @@ def hash_stems(stems: Iterable[str]) -> Stems:
 
 
 class StemTable:
-    """The stems of some texts, a text a row."""
+    """The stems of some texts, one text per row."""
 
     def __init__(self, texts: Sequence[Stems]) -> None:
         self.lengths: Counts = np.fromiter(map(len, texts), np.intp, len(texts))
@@ -59,15 +59,15 @@ class StemTable:
         return len(self.lengths)
 
     def counts(self, stem: str) -> Counts:
-        """Return how often each text contains a stem."""
+        """Return the count of a stem in each text."""
         return np.bincount(self._rows[self._stems == hash(stem)], minlength=len(self))
 
 
 class WordScores(NamedTuple):
-    """The BM25 scores of texts, and the sum of the weights of the words.
+    """The BM25 scores of texts, and the sum of the word weights.
 
-    A text of average length that contains every word once has that sum as its score; one that is short or repeats them
-    has more, up to `1 + K1` times as much.
+    That sum is the score of a text of average length that contains every word once; a text that is short or repeats
+    them scores up to `1 + K1` times as much.
     """
 
     scores: Scores
@@ -75,7 +75,7 @@ class WordScores(NamedTuple):
 
     @classmethod
     def of(cls, words: Iterable[str], texts: StemTable) -> WordScores:
-        """Return the scores of texts for the stems of a question, with the statistics of these texts."""
+        """Return the scores of texts for the stems of a question, using the statistics of these texts."""
         mean_length = float(texts.lengths.mean()) if len(texts) else 0.0
         scores, total = np.zeros(len(texts)), 0.0
         for word in dict.fromkeys(words):
@@ -103,11 +103,11 @@ def bm25_scores(words: Iterable[str], texts: Sequence[Sequence[str]]) -> Scores:
 
 
 POSTING_BYTES = 8
-"""Memory of one posting: a row and how often the term is in it."""
+"""Memory of one posting in bytes: a row and the term's count in it."""
 
 
 class _Field:
-    """The postings of one field, by term in the order of the rows."""
+    """The postings of one field, by term, in row order."""
 
     def __init__(self) -> None:
         self._rows: dict[str, array[int]] = {}
@@ -117,7 +117,7 @@ class _Field:
         self._total_length = 0
 
     def put(self, row: int, text: str) -> int:
-        """Add the text of a row that has none and return how many postings it has."""
+        """Add the text of a row that has none, and return the number of its postings."""
         terms = Counter(lucene_terms(text))
         if row == len(self.lengths):
             self.lengths.append(0)
@@ -131,7 +131,7 @@ class _Field:
         return len(terms)
 
     def remove(self, row: int, text: str) -> int:
-        """Remove the text of a row, as it was added, and return how many postings it had."""
+        """Remove the text of a row, as it was added, and return the number of its postings."""
         terms = set(lucene_terms(text))
         self._count(row, 0)
         for term in terms:
@@ -148,7 +148,7 @@ class _Field:
         self._total_length += length - before
 
     def add_scores(self, terms: Sequence[str], scores: Scores) -> None:
-        """Add to the score of each row that of the terms, as often as they are listed."""
+        """Add the score of the terms to each row, once per occurrence in `terms`."""
         mean_length = self._total_length / self._documents if self._documents else 1.0
         for term in terms:
             if (found := self._rows.get(term)) is None:
@@ -162,8 +162,7 @@ class _Field:
 class TextIndex:
     """Texts of several fields by row.
 
-    Its statistics are those of the texts that it holds, whatever it held before, so that scores do not depend on how a
-    copy came about.
+    Its statistics cover only the texts it currently holds, so that scores do not depend on the history of a copy.
     """
 
     def __init__(self, fields: int) -> None:
@@ -171,7 +170,7 @@ class TextIndex:
         self.postings = 0
 
     def append(self, *texts: str) -> None:
-        """Add the texts of the next row, one of each field."""
+        """Add the texts of the next row, one per field."""
         for field, text in zip(self._fields, texts, strict=True):
             self.postings += field.put(len(field.lengths), text)
 
@@ -183,7 +182,7 @@ class TextIndex:
                 self.postings += field.put(row, text)
 
     def scores(self, words: Sequence[str]) -> Scores:
-        """Return the score of each row; one without any of the words has 0."""
+        """Return the score of each row; a row without any of the words scores 0."""
         scores: Scores = np.zeros(len(self._fields[0].lengths))
         terms = [term for word in words for term in lucene_terms(word)]
         for field in self._fields:

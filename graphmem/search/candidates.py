@@ -1,4 +1,4 @@
-"""Candidates: the facts that the channels of a search found, as one table of columns. Pure."""
+"""Candidates: the facts found by the channels of a search, as one table of columns. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Times = NDArray[np.int64]
 
 
 class FactStems(NamedTuple):
-    """The stems of a fact: of its statement, predicate, names and tags, and `all` with those of its messages."""
+    """The stems of a fact: of its statement, predicate, names and tags; `all` also has those of its messages."""
 
     languages: tuple[str, ...]
     statement: Stems
@@ -35,10 +35,10 @@ class FactStems(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class FactRow:
-    """What ranking reads of a fact but its numbers.
+    """The non-numeric data of a fact for ranking.
 
-    The first line of its context has its names and tags, the others what its messages say. Its stems are computed when
-    they are first asked for, and kept as long as it is. `trust_kind` is the kind of source that it is trusted as.
+    The first line of its context has its names and tags, the other lines have its messages. Its stems are computed on
+    first use and kept as long as the row. `trust_kind` is the source kind whose trust it has.
     """
 
     uuid: str
@@ -54,7 +54,7 @@ class FactRow:
 
     @property
     def statement_and_names(self) -> str:
-        """The statement, and the names of what it is about in a further line."""
+        """The statement, followed by a line with the names of the entities it is about."""
         names, _, _ = self.context.partition("\n")
         return f"{self.content}\n{names}"
 
@@ -69,7 +69,7 @@ class FactRow:
 
 
 class FactNumbers(NamedTuple):
-    """What ranking reads of facts as numbers, a column each; the last access of one never accessed is its creation."""
+    """The numeric data of facts for ranking, one column each; a fact never accessed has its creation as last access."""
 
     importance: Scores
     strength: Scores
@@ -80,34 +80,34 @@ class FactNumbers(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """Rows of a table, best first, and the score of each."""
+    """Rows of a table, best first, with the score of each."""
 
     rows: Rows
     scores: Scores
 
     @classmethod
     def of(cls, best: Sequence[tuple[int, float]]) -> Ranking:
-        """Return rows that are given with their scores, best first."""
+        """Return a ranking from rows with their scores, best first."""
         return cls(np.array([row for row, _ in best], np.int64), np.array([score for _, score in best], np.float64))
 
     def merged(self, other: Ranking) -> Ranking:
-        """Return the rows of both, each once and by its score; `other` gives that of a row in both."""
+        """Return the distinct rows of both by score; for a row in both, the score is from `other`."""
         scores = dict(zip(chain(self.rows, other.rows), chain(self.scores, other.scores), strict=True))
         rows = np.fromiter(scores, np.int64, len(scores))
         return Ranking(rows, np.fromiter(scores.values(), np.float64, len(scores))).sorted()
 
     def sorted(self) -> Ranking:
-        """Return the rows by their scores; those of equal scores keep their order."""
+        """Return the rows sorted by score; rows with equal scores keep their order."""
         order = np.argsort(-self.scores, kind="stable")
         return Ranking(self.rows[order], self.scores[order])
 
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The facts that channels found, each once, a fact a row; `channels` has the rows by channel.
+    """The distinct facts found by channels, one per row; `channels` has the rows by channel.
 
-    `similarities` are the cosines of their vectors with the question's, `focus_similarities` those with that of its
-    focus; a fact without a vector has NaN.
+    `similarities` are the cosines of their vectors with the question's, `focus_similarities` those with its focus; a
+    fact without a vector has NaN.
     """
 
     facts: Sequence[FactRow]
@@ -121,12 +121,12 @@ class Candidates:
 
 
 def merge_channels(found: Mapping[Channel, Ranking], other: Mapping[Channel, Ranking]) -> dict[Channel, Ranking]:
-    """Return the rows of two searches by the same channels."""
+    """Return the combined rows of two searches by the same channels."""
     return {channel: ranking.merged(other[channel]) for channel, ranking in found.items()}
 
 
 def number_rows(channels: Mapping[Channel, Ranking]) -> tuple[Rows, dict[Channel, Ranking]]:
-    """Return the rows that channels found, each once in the order of the channels, and the channels by places in it."""
+    """Return the distinct rows found, in channel order, and the channels as positions in these rows."""
     places: dict[int, int] = {}
     for ranking in channels.values():
         for row in ranking.rows.tolist():
@@ -139,7 +139,7 @@ def number_rows(channels: Mapping[Channel, Ranking]) -> tuple[Rows, dict[Channel
 
 
 def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
-    """Return a vector of Neo4j's or a list as an array of length 1; zeros for none."""
+    """Return a Neo4j vector or a list as an array of length 1; zeros if there is none."""
     if vector is None:
         return np.zeros(dimension, dtype=np.float32)
     array = unpack_vector(vector)
@@ -148,9 +148,9 @@ def unit_vector(vector: Any, dimension: int) -> NDArray[np.float32]:
 
 
 def best_rows(rows: Rows, scores: Scores | NDArray[np.float32], limit: int) -> Rows:
-    """Return up to `limit` of the rows by their scores, best first; of equal ones the earlier row comes first."""
+    """Return up to `limit` of the rows by score, best first; in a tie, the earlier row comes first."""
     if len(rows) > limit:
-        # A row with the score of the last place may have an earlier one beside it, so that all of that score are kept.
+        # Keep all rows with the score of the last place, since one of them may come earlier than the row in that place.
         least = np.partition(scores, len(rows) - limit)[len(rows) - limit]
         rows, scores = rows[scores >= least], scores[scores >= least]
     order = np.argsort(-scores, kind="stable")[:limit]

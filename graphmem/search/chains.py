@@ -1,4 +1,4 @@
-"""Chains of facts that lead from what a question names, step by step, to what it asks for. Pure.
+"""Chains of facts that lead step by step from the entities a question names to what it asks for. Pure.
 
 "Which instrument does Mara's sister play?" takes two facts: who the sister is, and what she plays. The second shares
 few words with the question and the first does not answer it; together they have all of its words.
@@ -14,15 +14,15 @@ from heapq import nlargest
 from operator import or_
 
 MAX_STEPS = 4
-"""Facts of a chain at most."""
+"""Maximum facts in a chain."""
 
 MAX_PATHS = 20
-"""Paths that are followed from each step to the next, the best ones."""
+"""Maximum paths followed from each step to the next, the best ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """Facts, by row, from a named entity to the entity `end`; `told` has a bit for each word of a question in them."""
+    """Facts, by row, from a named entity to the entity `end`; `told` has a bit for each question word in them."""
 
     end: str
     visited: frozenset[str]
@@ -32,19 +32,19 @@ class _Path:
 
     @property
     def worth(self) -> tuple[float, int]:
-        """What orders paths: how much of the question they tell, then how like it their facts are."""
+        """The sort key of paths: first the share of the question they cover, then their facts' similarity to it."""
         return self.told.bit_count() + self.likeness, -len(self.rows)
 
 
 def find_chain(
     ends: Sequence[Sequence[str]], told: Sequence[int], likeness: Sequence[float], starts: Set[str], all_words: int
 ) -> list[int]:
-    """Return the rows of the facts of the chain that tells most of a question, in order, or none.
+    """Return the rows of the facts of the chain that covers most of a question, in order, or none.
 
-    Facts are given by the entities that each joins, a bit for each word of the question in it, and how like the
-    question it is; `all_words` has the bits of all words. A chain starts at one of the entities `starts`. It has
-    several facts, the first and the last of which tell something of the question that no other one does, and tells more
-    of it than any fact alone. Where words are left, the fact that is most like the question leads on from its end.
+    Facts are given by the entities that each joins, a bit for each question word in it, and its similarity to the
+    question; `all_words` has the bits of all words. A chain starts at one of the entities `starts`. It has several
+    facts, of which the first and the last cover words that no other one does, and covers more than any single fact. If
+    words are left, the fact most similar to the question leads on from its end.
     """
     by_entity: dict[str, list[int]] = defaultdict(list)
     for row, joined in enumerate(ends):
@@ -74,7 +74,7 @@ def _extend(
     told: Sequence[int],
     likeness: Sequence[float],
 ) -> Iterator[_Path]:
-    """Yield the path with each of the facts at its end that leads to another entity."""
+    """Yield the path extended by each of the facts at its end that leads to another entity."""
     for row in by_entity.get(path.end, ()):
         for entity_id in ends[row]:
             if entity_id not in path.visited:
@@ -88,7 +88,7 @@ def _extend(
 
 
 def _is_chain(path: _Path, told: Sequence[int]) -> bool:
-    """Return whether a path has several facts of which the first and the last tell what no other one does."""
+    """Return whether a path has several facts, of which the first and the last cover words that no other one does."""
     if len(path.rows) < 2:
         return False
     for end in (path.rows[0], path.rows[-1]):

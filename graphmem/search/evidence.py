@@ -1,12 +1,12 @@
-"""Evidence: ranks the messages that support an answer, by what they say and by the facts taken from them. Pure.
+"""Evidence: ranks the messages that support an answer, by their content and by the facts taken from them. Pure.
 
-A message has features of its own: its BM25 score and its similarity to the question. From the facts that were taken
-from it, it gets their best BM25 score, their best similarity to the question, and their best similarity to the focus of
-the question. Features count by value and by reciprocal rank. A message whose speaker the question names counts more,
-and so does one of the user: a long reply repeats the words of a question without stating anything of the user. The
-neighbours of a message support it. For an overview those at the start of a session count more, where topics come up.
-For a question about a past time, facts that start later support their messages by half.
-The weights were fitted to labelled conversations and checked on others: see `quality/retrieval-experiments.md`.
+A message has features of its own: its BM25 score and its similarity to the question. The facts taken from it add their
+best BM25 score, their best similarity to the question, and their best similarity to the focus of the question. Features
+count by value and by reciprocal rank. A message counts more if the question names its speaker, or if it is by the user:
+a long reply repeats the words of a question without stating anything about the user. The neighbours of a message
+support it. For an overview, messages at the start of a session count more, since topics come up there. For a question
+about a past time, facts that start later support their messages by half. The weights were fitted to labelled
+conversations and checked on others: see `quality/retrieval-experiments.md`.
 """
 
 from __future__ import annotations
@@ -33,23 +33,23 @@ RANK_K = 20
 """Constant `k` of the reciprocal ranks `k / (k + rank)`; fitted with the weights."""
 
 NEIGHBOUR_REACH = 2
-"""How far from a message its neighbours are; the influence of the next but one is half that of the next."""
+"""Distance up to which messages are neighbours; the next but one has half the influence of the next."""
 
 OPENING_LENGTH = 40
-"""Number of messages after which a session's opening counts a third (1 / e) of what its first message counts."""
+"""Number of messages after which a session's opening counts a third (1 / e) of its first message."""
 
 LATER_SUPPORT = 0.5
-"""Share of its support that a fact lends its messages if it starts after the past time that the question names."""
+"""Share of its support that a fact lends its messages if it starts after the past time named by the question."""
 
 EVIDENCE_PER_RESULT = 5
-"""Most messages of evidence for each result that a search asks for."""
+"""Maximum evidence messages per requested result of a search."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactSupport:
-    """How far facts support an answer, a column each: their similarities to the question and to the question's focus.
+    """The support of facts for an answer, one column each: similarities to the question and to its focus.
 
-    `is_later` says which start after the past time that the question names.
+    `is_later` marks facts that start after the past time named by the question.
     """
 
     facts: Sequence[FactRow]
@@ -59,7 +59,7 @@ class FactSupport:
 
     @classmethod
     def of(cls, found: Candidates, rows: Rows, past: TimeRange | None) -> FactSupport:
-        """Return the support of some of the facts found; `past` is the past time that the question names."""
+        """Return the support of some of the facts found; `past` is the past time named by the question."""
         return cls(
             facts=[found.facts[row] for row in rows.tolist()],
             similarities=np.nan_to_num(found.similarities[rows]),
@@ -69,14 +69,14 @@ class FactSupport:
 
 
 NO_SUPPORT = FactSupport([], np.zeros(0), np.zeros(0), np.zeros(0, np.bool_))
-"""The support of no fact."""
+"""The support without facts."""
 
 
 @dataclass(slots=True)
 class MessageText:
-    """The text of a message by its key (`tenants.owners.message_key`), who said it, and its place in its session.
+    """The text of a message by its key (`tenants.owners.message_key`), its speaker, and its place in its session.
 
-    Positions begin with 1. Its stems are computed when they are first asked for, and kept as long as it is.
+    Positions begin with 1. Its stems are computed on first use and kept as long as the object.
     """
 
     message_id: str
@@ -95,13 +95,13 @@ class MessageText:
 
 
 class MessageTexts(NamedTuple):
-    """Candidate messages, and the similarity of each to the question, 0 for one without a vector."""
+    """Candidate messages, with the similarity of each to the question, 0 for one without a vector."""
 
     messages: Sequence[MessageText]
     similarities: Scores
 
     def take(self, keys: Container[str]) -> MessageTexts:
-        """Return those of the messages with one of the keys."""
+        """Return the messages with one of the keys."""
         rows = [row for row, message in enumerate(self.messages) if message.message_id in keys]
         return MessageTexts([self.messages[row] for row in rows], self.similarities[rows])
 
@@ -125,10 +125,10 @@ FEATURE_WEIGHTS: Mapping[str, float] = {
     "by_user": 0.6,
     "opening": 1.0,
 }
-"""Fitted weights of the features of a message; names of reciprocal ranks end in `_rank`."""
+"""Fitted weights of a message's features; names of reciprocal ranks end in `_rank`."""
 
 OWN_FEATURES = ("words", "meaning", "meaning_rank")
-"""Features of what a message says, by which it supports its neighbours."""
+"""Features of a message's own content, by which it supports its neighbours."""
 
 
 def rank_messages(
@@ -139,9 +139,9 @@ def rank_messages(
     *,
     is_overview: bool = False,
 ) -> Ranking:
-    """Return the messages that support an answer, by their rows, best first.
+    """Return the messages that support an answer, by row, best first.
 
-    A score of 1 would be that of a message which is best by every feature.
+    A score of 1 would mean that a message is best by every feature.
     """
     scores = _weighted_means(_message_features(question, support, found, languages, is_overview=is_overview))
     return Ranking(np.arange(len(found.messages)), np.maximum(0.0, scores)).sorted()
@@ -185,13 +185,13 @@ def _message_features(
 
 
 def _weighted_means(features: Mapping[str, Scores]) -> Scores:
-    """Return the mean of the features of each message, by `FEATURE_WEIGHTS`."""
+    """Return the mean of each message's features, weighted by `FEATURE_WEIGHTS`."""
     means: Scores = np.average([*features.values()], axis=0, weights=[FEATURE_WEIGHTS[name] for name in features])
     return means
 
 
 def _neighbour_means(scores: Scores, messages: Sequence[MessageText]) -> Scores:
-    """Return the mean score of the messages around each one in its session; those that are no candidates have none."""
+    """Return the mean score of the messages around each one in its session; non-candidates count as 0."""
     places = [(*_session_of(message), message.position) for message in messages]
     rows = {place: row for row, place in enumerate(places)}
     with_none = np.append(scores, 0.0)
@@ -204,12 +204,12 @@ def _neighbour_means(scores: Scores, messages: Sequence[MessageText]) -> Scores:
 
 
 def _session_of(message: MessageText) -> tuple[str, str]:
-    """Return the space of a message, if any, and its session, whose id is unique in a group only."""
+    """Return the space of a message, if any, and its session, whose id is only unique within a group."""
     return split_message_key(message.message_id)[0], message.session_id
 
 
 def _best_of_facts(scores: Scores, facts: Sequence[FactRow], messages: Sequence[MessageText]) -> Scores:
-    """Return for each of several scores the best one of the facts that were taken from each message, at least 0."""
+    """Return the best score, at least 0, of the facts taken from each message."""
     places = {message.message_id: place for place, message in enumerate(messages)}
     taken = [
         (row, place)
@@ -231,10 +231,10 @@ def _reciprocal_ranks(scores: Scores) -> Scores:
 
 
 def overview_topic(question: str, languages: Sequence[str] = ("en",)) -> str | None:
-    """Return the topic of a question that asks for an overview, None if the question asks for something else.
+    """Return the topic of a question that asks for an overview, or None for other questions.
 
-    "Can you list the order in which I brought up different aspects of my app throughout our conversations?" is about
-    an app, and most like messages that list and order. A question without a topic is its own topic.
+    "Can you list the order in which I brought up different aspects of my app throughout our conversations?" is about an
+    app, but most similar to messages that list and order. A question without a topic is its own topic.
     """
     if not _overview_pattern(tuple(languages)).search(question):
         return None

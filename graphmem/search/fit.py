@@ -1,13 +1,13 @@
 """Fit: how well one memory answers a question, from 0 to 1, and the ranks it is computed from. Pure.
 
 It grows with the similarity of their vectors, with the share of the question's words that the memory contains or names,
-with how specific an entity is that both name, and with the words that both share as BM25 counts them, those of the
-memory's messages included. Rare words weigh more. The user's own name names only memories whose subject the user is,
-because every memory is about the user. Neither age nor use nor rank counts, so that the same memory has the same fit
-years later. The weights were fitted to labelled questions and checked on others: see `docs/search.md`.
+with the specificity of an entity that both name, and with their common words by BM25, including the memory's messages.
+Rare words weigh more. The user's own name names only memories with the user as subject, because every memory is about
+the user. Age, use and rank do not count, so that the same memory has the same fit years later. The weights were fitted
+to labelled questions and checked on others: see `docs/search.md`.
 
-The full-text index finds the candidates with the statistics of all users. A term that is in each candidate, such as the
-user's name, tells them apart as little as an article does; only statistics of the candidates show that.
+The full-text index finds the candidates with the statistics of all users. A term that every candidate contains, such as
+the user's name, distinguishes them no better than an article does; only statistics of the candidates show that.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import tokenize
 
 CHANNEL_WEIGHTS: Mapping[str, float] = {"semantic": 0.5, "keyword": 1.0, "graph": 0.1}
-"""Default weights of the channels of a search; a channel that is not listed has weight 1."""
+"""Default weights of the channels of a search; an unlisted channel has weight 1."""
 
 
 def reciprocal_rank_fusion(
@@ -53,23 +53,23 @@ BIAS = -4.75
 """Constant of the logistic function; it puts the best cut at `FIT_SCORE`."""
 
 OTHER_IDENTIFIER_FACTOR = 0.25
-"""What remains of the fit of a memory about another thing of the kind that the question names by its number.
+"""Factor for the fit of a memory about another thing of the kind that the question names by number.
 
-It is below every threshold of a fit: one digit makes another invoice, flight or model.
+The result is below every threshold of a fit: one digit makes another invoice, flight or model.
 """
 
 MAX_USER_SPECIFICITY = 0.3
-"""How specific the user is at most: enough for what is said of the user to precede what is said of "Mara's sister"."""
+"""Maximum specificity of the user: enough for memories about the user to precede those about "Mara's sister"."""
 
 LATER_WEIGHT = -1.0
-"""Weight of starting only after the past time that a question names: such a memory seldom says what held then."""
+"""Weight of a start after the past time named by a question: such a memory seldom says what held then."""
 
 
 class FitFeatures(NamedTuple):
-    """What the fit of memories is computed from, a column each.
+    """The features from which the fit of memories is computed, one column each.
 
-    `similarity`, `words` (share of the question's words) and `named` (how specific a named entity is) are from 0 to 1;
-    `bm25` is a share that may exceed 1. `is_later` says that the memory starts after the past time that is asked about,
+    `similarity`, `words` (share of the question's words) and `named` (specificity of a named entity) are from 0 to 1;
+    `bm25` is a share that may exceed 1. `is_later` means that the memory starts after the past time in question,
     `names_other` that it names another identifier than the question, such as INV-20231 for INV-20232.
     """
 
@@ -91,9 +91,9 @@ class FitWeights(NamedTuple):
 
     @classmethod
     def for_channels(cls, channel_weights: Mapping[str, float]) -> FitWeights:
-        """Return the weights for those of the channels: a channel of twice its default weight counts twice.
+        """Return the weights adjusted for channel weights: a channel of twice its default weight counts twice.
 
-        Their sum stays, so that a memory which fits in every way has the same fit.
+        Their sum is unchanged, so that a memory which fits in every way has the same fit.
         """
         semantic, keyword, graph = (
             channel_weights.get(name, default) / default for name, default in CHANNEL_WEIGHTS.items()
@@ -118,7 +118,7 @@ def fit_features(
 ) -> FitFeatures:
     """Return the features of facts; the question names the entities `mentions` and the past time `past`.
 
-    `scores` are those of the question's words in the facts.
+    `scores` are the scores of the question's words in the facts.
     """
     about = {mention.id: _about(found.facts, mention.id) for mention in mentions}
     named = np.zeros(len(found))
@@ -141,7 +141,7 @@ def fit_features(
 def told_words(
     question: str, facts: Sequence[FactRow], mentions: Collection[EntityMention], languages: tuple[str, ...]
 ) -> tuple[list[int], int]:
-    """Return a bit for each word of a question that a fact states, fact by fact, and those of all words.
+    """Return, for each fact, a bit for each question word it states, and the bits of all words.
 
     Words that name an entity are left out: every fact around it may state them.
     """
@@ -163,7 +163,7 @@ def fit(features: FitFeatures, weights: FitWeights = FIT_WEIGHTS) -> Scores:
 
 
 def _names_other(asked: Sequence[Identifier], facts: Sequence[FactRow], languages: tuple[str, ...]) -> Mask:
-    """Return which facts have another identifier of a kind that is asked for."""
+    """Return which facts have a different identifier of a kind that is asked for."""
     other = np.zeros(len(facts), np.bool_)
     for row, fact in enumerate(facts) if asked else ():
         other[row] = names_other(asked, fact.statement_and_names, languages)
@@ -173,7 +173,7 @@ def _names_other(asked: Sequence[Identifier], facts: Sequence[FactRow], language
 def _question_stems(
     question: str, mentions: Collection[EntityMention], languages: tuple[str, ...]
 ) -> dict[str, set[str]]:
-    """Return the stems of a question, and for each the entities that it helps to name."""
+    """Return the stems of a question, each with the entities that it helps to name."""
     entities: dict[str, set[str]] = {stem: set() for stem in tokenize(question, languages)}
     words = name_words(question)
     for mention in mentions:
@@ -187,9 +187,9 @@ def _question_stems(
 def _word_shares(
     entities_by_stem: Mapping[str, Collection[str]], statements: Sequence[Stems], about: Mapping[str, Mask]
 ) -> Scores:
-    """Return for each fact the share of the stems, by weight, that it states or whose entity it is `about`.
+    """Return, for each fact, the weighted share of the stems that it states or whose entity it is `about`.
 
-    A stem weighs more the fewer of the facts state it.
+    A stem weighs more the fewer facts state it.
     """
     texts = StemTable(statements)
     shared, total = np.zeros(len(texts)), 0.0
@@ -212,6 +212,6 @@ def _whose_subject(facts: Sequence[FactRow], entity_id: str) -> Mask:
 
 
 def _specificity(about: Mask) -> float:
-    """Return how specific an entity is that these of the facts found are about: 1 for one of many, 0 for all."""
+    """Return the specificity of an entity given which facts are about it: 1 for one of many, 0 for all."""
     facts, found = len(about), int(np.count_nonzero(about))
     return 1 - math.log(found) / math.log(facts) if facts > 1 and found else float(found == 1)

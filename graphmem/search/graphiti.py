@@ -1,7 +1,7 @@
 """Graphiti (extra `graphiti`): its own search on graphmem's graph.
 
-Graphiti rejects group ids with a colon, so its search is limited to a user by the entities that the user's facts start
-at. It may miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
+Graphiti rejects group ids with a colon, so its search is limited to a user by the subjects of the user's facts. It may
+miss the words of the latest writes: no write waits for the full-text index that only Graphiti uses.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 PLACEHOLDER_API_KEY = "unused"
-"""Key of the model clients that Graphiti requires and that its search does not call."""
+"""Key of the model clients that Graphiti requires but that its search does not call."""
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def open_graphiti(settings: Settings, uri: str, password: str, embedder: E
 
 
 def graphiti_environment(embedder: Embedder) -> AbstractContextManager[None]:
-    """Switch telemetry off and set the size of vectors, which Graphiti reads when it is first imported and opened."""
+    """Switch telemetry off and set the vector size, which Graphiti reads on first import and on opening."""
     return environment_defaults(GRAPHITI_TELEMETRY_ENABLED="false", EMBEDDING_DIM=str(embedder.dimension))
 
 
@@ -51,7 +51,7 @@ async def connect_graphiti(
 ) -> AsyncIterator[Graphiti]:
     """Open Graphiti over a driver with graphmem's vectors; close both at the end.
 
-    `model` answers the prompts of its extraction; its search needs none.
+    `model` answers its extraction prompts; its search needs none.
     """
     from graphiti_core import Graphiti
     from graphiti_core.cross_encoder.openai_reranker_client import OpenAIRerankerClient

@@ -58,13 +58,13 @@ from graphmem.text.time_expressions import find_time_ranges
 from graphmem.text.tokenising import query_terms, tokenize
 
 MIN_CANDIDATES_PER_CHANNEL = 60
-"""Least number of candidates that a channel is asked for; a search with a high limit asks for three times its limit."""
+"""Minimum candidates requested per channel; a search with a high limit requests three times its limit."""
 
 MAX_EMBEDDED_CHARACTERS = 2_000
-"""Longest part of a question that is embedded, in characters; embedders read no more."""
+"""Maximum part of a question that is embedded, in characters; embedders read no more."""
 
 MIN_RERANKED = 30
-"""Least number of facts that a cross-encoder reads; a search with a high limit has three times its limit read."""
+"""Minimum facts read by a cross-encoder; for a search with a high limit, three times its limit."""
 
 
 class HybridSearch:
@@ -104,7 +104,7 @@ class HybridSearch:
         return await self._sources.open(reader)
 
     async def find_named(self, source: CandidateSource, question: str) -> list[EntityMention]:
-        """Return the entities that a question names, the surest first, without those that it only refers to."""
+        """Return the entities that a question names, the most certain first, without those it only refers to."""
         text = overview_topic(question, self._languages) or question
         mentions = await self._name_cache.find(source, text)
         return [mention for mention in mentions if mention.kind is not MentionKind.SELF_REFERENCE]
@@ -127,9 +127,9 @@ class HybridSearch:
     ) -> SearchResponse:
         """Return the memories that answer a query, best first; raise InvalidInput for an empty query.
 
-        At least one channel must be on, and `rerank` needs `can_rerank`. The search opens its `source` if the request
-        has none. With `with_persona` the persona of the user replaces that of the query. Without `with_evidence` the
-        messages are those that answer the query themselves.
+        At least one channel must be on, and `rerank` needs `can_rerank`. The search opens its own `source` if none is
+        given. With `with_persona`, the user's persona replaces the query's. Without `with_evidence`, the messages are
+        those that answer the query themselves.
         """
         started = time.perf_counter()
         question = normalise_query(query.query)
@@ -195,10 +195,10 @@ class HybridSearch:
             hits, _ = await self._rank_messages(source, asked, None, messages, query.limit)
         return MessageSearchResponse(results=hits)
 
-    # Preparing
+    # Preparation
 
     async def _prepare(self, source: CandidateSource, question: str, query: SearchQuery) -> Question:
-        """Resolve the filters, find the entities and times that are named, and start to embed the question."""
+        """Resolve the filters, find the named entities and times, and start to embed the question."""
         now, topic = self._clock(), overview_topic(question, self._languages)
         text = question if topic is None else topic
         entity_ids = await self._entities.resolve_entity_ids(source.state, query.entity) if query.entity else None
@@ -225,7 +225,7 @@ class HybridSearch:
         return await self._embedder.embed([text[:MAX_EMBEDDED_CHARACTERS] for text in texts], query=True)
 
     async def _find(self, source: CandidateSource, asked: Question, query: SearchQuery) -> tuple[Candidates, list[str]]:
-        """Return the facts that the channels find, and the keys of the messages if these are asked for."""
+        """Return the facts found by the channels, and the keys of the messages if these are requested."""
         if not query.include_messages:
             return await source.find_facts(asked), []
         return await asyncio.gather(source.find_facts(asked), source.find_messages(asked))
@@ -240,7 +240,7 @@ class HybridSearch:
         persona: Mapping[str, float],
         order: TrustOrder,
     ) -> RankedFacts:
-        """Return the facts found, ranked, with those by keywords in the order of BM25 by the statistics of all."""
+        """Return the facts found, ranked, with keyword matches in BM25 order by the statistics of all of them."""
         stems = StemTable([fact.stems(self._languages).all for fact in found.facts])
         scores = WordScores.of(tokenize(asked.text, self._languages), stems)
         features = fit_features(asked.text, found, asked.named, self._languages, scores, asked.past)
@@ -251,7 +251,7 @@ class HybridSearch:
         return rank_facts(found, persona, asked.time_ranges, asked.now, self._rrf_k, weights, features, order)
 
     async def _find_chain(self, source: CandidateSource, asked: Question, ranked: RankedFacts) -> list[int]:
-        """Return the rows of the facts that lead, in order, from what is named, or the user, to what is asked for."""
+        """Return the rows of the facts that lead, in order, from a named entity or the user to the answer."""
         named = asked.named
         user = await self._name_cache.find_user(source)
         starts = {mention.id for mention in named} | ({user} if user else set())
@@ -260,7 +260,7 @@ class HybridSearch:
         return find_chain([fact.entity_ids for fact in facts], told, likeness, starts, all_words)
 
     async def _rerank(self, text: str, ranked: RankedFacts, rows: Rows, limit: int) -> RankedFacts:
-        """Return the best facts in the order of the cross-encoder; the facts that it does not read are dropped."""
+        """Return the best facts in the cross-encoder's order, without the facts that it does not read."""
         assert self._reranker
         read = rows[: max(MIN_RERANKED, 3 * limit)]
         scores = await self._reranker.score(text, [ranked.found.facts[row].content for row in read.tolist()])
@@ -271,8 +271,8 @@ class HybridSearch:
     ) -> tuple[list[MessageHit], list[Evidence]]:
         """Return up to `limit` of the messages found, and those that support an answer, each best first.
 
-        A message also supports an answer through the `answers` that were taken from it; no support is returned without
-        them.
+        A message also supports an answer through the `answers` taken from it; without `answers`, no support is
+        returned.
         """
         support = NO_SUPPORT if answers is None else FactSupport.of(answers.found, answers.order, asked.past)
         keys = dict.fromkeys(chain(found, *(fact.message_ids for fact in support.facts)))
@@ -298,7 +298,7 @@ class HybridSearch:
 
 
 def _describe_evidence(support: FactSupport, messages: Iterable[tuple[str, float]]) -> list[Evidence]:
-    """Return messages, by their keys and with scores, as evidence with the memories that were taken from each."""
+    """Return messages, given by key with scores, as evidence with the memories taken from each."""
     via: dict[str, list[str]] = {}
     for fact in support.facts:
         for key in fact.message_ids:

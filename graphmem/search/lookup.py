@@ -1,4 +1,4 @@
-"""The fast path: looks up the entities that a text names and the memories about them, without model or vector."""
+"""The fast path: looks up the entities named in a text and the memories about them, without model or vectors."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ from graphmem.tenants.spaces import Reader
 from graphmem.text.tokenising import query_terms
 
 MAX_CACHED_NAMES = 20_000
-"""Entities whose names are cached; the names of a user with more are searched by full text."""
+"""Maximum entities whose names are cached; a user with more is searched by full text."""
 
 MAX_FALLBACK_NAMES = 50
-"""Entities that a full-text search for names returns."""
+"""Maximum entities returned by a full-text search for names."""
 
 
 _TOO_MANY_NAMES = NameIndex([])
@@ -56,27 +56,27 @@ _TOO_MANY_NAMES = NameIndex([])
 
 
 def cached_prefix(owner: Owner) -> str:
-    """Return how the keys of everything begin that may hold memories of an owner: those of all who may read a space."""
+    """Return the prefix of all cache keys that may hold an owner's memories; for a space, those of all its readers."""
     return f"{owner.tenant}:" if owner.is_space else f"{owner.group_id}@"
 
 
 class EntityNameCache:
-    """Finds the entities that a text names; each user has one index, rebuilt after a write to the user."""
+    """Finds the entities named in a text; each user has one index, rebuilt after a write to the user."""
 
     def __init__(self, clock: Clock) -> None:
         self._indexes: LocalCache[NameIndex] = LocalCache(clock, LOOKUP_TTL_SECONDS)
         self._hit_rate = HitRate("entity_names")
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove everything cached of a user."""
+        """Remove everything cached for a user."""
         await self._indexes.discard(cached_prefix(owner))
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many entries there are of a user."""
+        """Return the number of cached entries of a user."""
         return await self._indexes.count(f"{owner.group_id}@")
 
     async def find(self, source: CandidateSource, text: str) -> list[EntityMention]:
-        """Return the entities that a text names, the surest first."""
+        """Return the entities named in a text, the most certain first."""
         index = await self._load_index(source)
         if index is None:
             index = NameIndex(await source.find_entity_names(query_terms(text), MAX_FALLBACK_NAMES))
@@ -88,7 +88,7 @@ class EntityNameCache:
         return index.user_entity_id if index else None
 
     async def _load_index(self, source: CandidateSource) -> NameIndex | None:
-        """Return the index of a user's names; None for a user with too many."""
+        """Return the index of a user's names, or None if there are too many."""
         key = f"{source.state.owner.group_id}@{source.state.write_version}"
         cached_index = await self._indexes.get(key)
         self._hit_rate.count(is_hit=cached_index is not None)
@@ -101,16 +101,16 @@ class EntityNameCache:
 
 
 MAX_LOOKUP_ENTITIES = 20
-"""Most entities that one lookup returns."""
+"""Maximum entities returned by one lookup."""
 
 MAX_PROFILE_MEMORIES = 200
-"""Most memories of a profile; the most important ones are chosen."""
+"""Maximum memories in a profile, the most important ones."""
 
 
 class EntityLookup:
     """Looks up entities by name and the profile of a user, from caches that every write invalidates.
 
-    What retrievals change of memories, their strength and access count, is read anew.
+    Values that retrievals change, strength and access count, are always read again.
     """
 
     def __init__(
@@ -144,7 +144,7 @@ class EntityLookup:
         filters: MemoryFilters | None = None,
         reinforce: bool = True,
     ) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` memories each that pass the filters.
+        """Return the entities named in a text, with up to `limit` memories each that pass the filters.
 
         Raises InvalidInput for an empty text. `reinforce` counts a retrieval of each memory.
         """
@@ -199,7 +199,7 @@ class EntityLookup:
     async def load_profile(self, reader: Reader, domain: str | None = None) -> UserProfile:
         """Return the current profile of a user, with the memories of a domain if one is given.
 
-        Its core are the memories of profile scope from `CORE_IMPORTANCE`.
+        Its core are the memories of profile scope with at least `CORE_IMPORTANCE`.
         """
         started = time.perf_counter()
         source = await self._sources.open(reader)
@@ -227,14 +227,14 @@ class EntityLookup:
         )
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove everything cached of a user."""
+        """Remove everything cached for a user."""
         await self._sources.discard_user(owner)
         await self._name_cache.discard_user(owner)
         await self._answers.discard(cached_prefix(owner))
         await self._profiles.discard(cached_prefix(owner))
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many entries there are of a user."""
+        """Return the number of cached entries of a user."""
         prefix = f"{owner.group_id}@"
         cached = await self._answers.count(prefix) + await self._profiles.count(prefix)
         return cached + await self._name_cache.count_user(owner) + await self._sources.count_user(owner)
@@ -251,7 +251,7 @@ def _is_core(memory: Memory) -> bool:
 
 
 def _valid_at(memories: Iterable[Memory], at: datetime) -> list[Memory]:
-    """Return the memories that are valid at a time: a cached answer holds those of some moment of its lifetime."""
+    """Return the memories valid at a time; a cached answer holds those valid at any moment of its lifetime."""
     return [
         memory
         for memory in memories

@@ -1,4 +1,4 @@
-"""Searches and lookups: what callers ask, what they get, and the candidates of single channels."""
+"""Searches and lookups: their requests and responses, and the candidates of single channels."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from graphmem.tenants.spaces import SPACES_FIELD, SpaceSelection, SpacesInQueryS
 from graphmem.text.normalising import remove_unstorable
 
 MAX_QUERY_LENGTH = 10_000
-"""Longest part of a query that is read, in characters; the rest is ignored."""
+"""Maximum part of a query that is read, in characters; the rest is ignored."""
 
 
 def _clean_query(value: object) -> object:
-    """Return a query without the characters that no stored text can hold: NUL and lone surrogates."""
+    """Return a query without the characters that cannot be stored: NUL and lone surrogates."""
     return remove_unstorable(value) if isinstance(value, str) else value
 
 
@@ -56,7 +56,7 @@ PersonaWeights = Annotated[
 
 
 Cut = Literal["none", "auto"]
-"""Where a list of results ends: at its limit, or before what neither names nor says what was asked."""
+"""The end of a result list: at its limit, or before results that neither name nor say what was asked."""
 
 
 class SearchQuery(MemoryFilters):
@@ -112,7 +112,7 @@ class ChannelRank(BaseModel):
 
 
 SourceName = Literal["memory", "database"]
-"""Where the candidates of a search come from: a copy of the user in the memory of the service, or the database."""
+"""The origin of a search's candidates: a copy of the user in the service's memory, or the database."""
 
 
 class Explanation(BaseModel):
@@ -148,7 +148,7 @@ class Explanation(BaseModel):
 
 
 FIT_SCORE = 0.5
-"""Fit from which a memory is taken for an answer."""
+"""Minimum fit of a memory that counts as an answer."""
 
 
 class SearchHit(BaseModel):
@@ -181,7 +181,7 @@ class MessageHit(BaseModel):
         return self.message.content
 
     def with_text_of(self, max_characters: int) -> MessageHit:
-        """Return this hit with the beginning of the message."""
+        """Return this hit with at most `max_characters` from the beginning of the message."""
         return self.model_copy(
             update={"message": self.message.model_copy(update={"content": self.content[:max_characters]})}
         )
@@ -229,7 +229,7 @@ class SearchResponse(BaseModel):
 
     @property
     def has_fitting(self) -> bool:
-        """Whether any of the memories fits; where none does, callers are shown the messages."""
+        """Whether any of the memories fits; if none does, callers are shown the messages."""
         return any(hit.score >= FIT_SCORE for hit in self.results)
 
     def __iter__(self) -> Iterator[SearchHit]:  # type: ignore[override] # pydantic iterates over fields
@@ -237,7 +237,7 @@ class SearchResponse(BaseModel):
         return iter(self.results)
 
     def __len__(self) -> int:
-        """Return how many memories were found."""
+        """Return the number of memories found."""
         return len(self.results)
 
 
@@ -276,7 +276,7 @@ class LookupResponse(BaseModel):
         return iter(self.entities)
 
     def __len__(self) -> int:
-        """Return how many entities were found."""
+        """Return the number of entities found."""
         return len(self.entities)
 
 
@@ -301,11 +301,11 @@ class EntityGraph(BaseModel):
 
 
 MAX_LOOKUP_LIMIT = 200
-"""Most memories of each entity that a lookup returns."""
+"""Maximum memories per entity returned by a lookup."""
 
 
 MAX_GRAPH_DEPTH = 3
-"""Most steps from an entity to the edge of the graph around it."""
+"""Maximum steps from an entity to the edge of the graph around it."""
 
 
 class EntityListQuery(PageQuery, SpacesInQueryString):

@@ -1,10 +1,10 @@
-"""Ranks the facts that the channels found: by fit, moved within bounds by persona, decay, trust and others. Pure.
+"""Ranks the facts found by the channels: by fit, adjusted within bounds by persona, decay, trust and others. Pure.
 
-Reciprocal rank fusion chooses the candidates. Their score is how well they fit, which persona, strength, importance,
-time and trust move within narrow bounds, and it is what the results are ordered by.
+Reciprocal rank fusion chooses the candidates. They are ordered by score: their fit, which persona, strength,
+importance, time and trust adjust within narrow bounds.
 
-Each factor multiplies the odds of a fit, which are `fit / (1 - fit)`. All together move a fit by less than 0.05, and so
-never overturn a lead of 0.1.
+Each factor multiplies the odds of a fit, which are `fit / (1 - fit)`. Together they change a fit by less than 0.05, and
+so never overturn a lead of 0.1.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ from graphmem.text.time_expressions import TimeRange
 MILLISECONDS_PER_DAY = 86_400_000
 
 MAX_SHIFT = 0.049
-"""Most by which all factors together raise or lower a fit."""
+"""Maximum change of a fit by all factors together."""
 
 PERSONA_WEIGHT = 1.0
-"""Most by which a persona raises or lowers the logarithm of the odds."""
+"""Maximum change of the logarithm of the odds by a persona."""
 
 TIME_WEIGHT = 0.2
-"""How much the logarithm of the odds grows for a fact of a time that the question names."""
+"""Increase of the logarithm of the odds for a fact of a time named by the question."""
 
 STRENGTH_WEIGHT = 0.1
-"""Share of the strength above that of a new memory by which the logarithm of the odds grows."""
+"""Increase of the logarithm of the odds per unit of strength above that of a new memory."""
 
 IMPORTANCE_WEIGHT = 0.2
-"""Share of the importance above 0.5 by which the logarithm of the odds grows."""
+"""Increase of the logarithm of the odds per unit of importance above 0.5."""
 
 NEUTRAL_IMPORTANCE = 0.5
 """Importance that changes no odds."""
 
 TRUST_WEIGHT = 0.1
-"""How much the logarithm of the odds falls from the most to the least trusted source."""
+"""Decrease of the logarithm of the odds from the most to the least trusted source."""
 
 
 class ScoreFactors(NamedTuple):
-    """The multipliers of the odds of fits, a column each; a neutral one is 1."""
+    """The multipliers for the odds of fits, one column each; 1 is neutral."""
 
     persona: Scores
     decay: Scores
@@ -59,7 +59,7 @@ class ScoreFactors(NamedTuple):
     trust: Scores
 
     def apply(self, fit: Scores) -> Scores:
-        """Return fits, from 0 to 1, with their odds multiplied, but moved by no more than `MAX_SHIFT`."""
+        """Return fits, from 0 to 1, with their odds multiplied, but changed by no more than `MAX_SHIFT`."""
         product = self.persona * self.decay * self.importance * self.time * self.trust
         moved = fit * product / (fit * product + 1 - fit)
         return np.clip(moved, fit - MAX_SHIFT, fit + MAX_SHIFT)
@@ -92,8 +92,8 @@ def importance_factors(importance: Scores) -> Scores:
 def time_factors(valid_from: Times, valid_to: Times, time_ranges: Sequence[TimeRange], now: int) -> Scores:
     """Return the multipliers of facts valid in `[valid_from, valid_to)`, for the times that the question names.
 
-    A fact gains if it starts in such a time, or has ended and held then. One that started earlier and still holds gains
-    nothing: most facts do.
+    A fact gains if it starts in such a time, or has ended and held then. A fact that started earlier and still holds
+    gains nothing, since most facts do.
     """
     fits_time = np.zeros(len(valid_from), np.bool_)
     for named in time_ranges:
@@ -103,7 +103,7 @@ def time_factors(valid_from: Times, valid_to: Times, time_ranges: Sequence[TimeR
 
 
 def trust_factors(facts: Sequence[FactRow], order: TrustOrder) -> Scores:
-    """Return the multiplier of the source of each fact, which is 1 for the most trusted ones."""
+    """Return the multiplier for each fact's source, which is 1 for the most trusted ones."""
     factors = {kind: math.exp(-TRUST_WEIGHT * order.distance(kind)) for kind in {fact.trust_kind for fact in facts}}
     return np.fromiter((factors[fact.trust_kind] for fact in facts), np.float64, len(facts))
 
@@ -116,7 +116,7 @@ def score_factors(
     now: int,
     order: TrustOrder,
 ) -> ScoreFactors:
-    """Return the multipliers of the odds of the fits of facts at `now`, in milliseconds since 1970."""
+    """Return the multipliers for the odds of the facts' fits at `now`, in milliseconds since 1970."""
     return ScoreFactors(
         persona=persona_factors(facts, persona),
         decay=decay_factors(numbers.strength, numbers.decay_rate, numbers.last_accessed, now),
@@ -127,21 +127,21 @@ def score_factors(
 
 
 RESERVED_PLACE = 3
-"""One place of so many is for a fact that leads on from a named entity."""
+"""One in this many places is for a fact that leads on from a named entity."""
 
 MIN_SIMILARITY = 0.35
-"""Least similarity of a fact that stands out."""
+"""Minimum similarity of a fact that stands out."""
 
 MIN_LEAD = 0.1
-"""How much more similar to the question than the next one it is at least."""
+"""Minimum lead in similarity to the question over the next fact."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankedFacts:
-    """The facts found, with a column for all that is computed of them; `order` has their rows, best first.
+    """The facts found, with a column for everything computed about them; `order` has their rows, best first.
 
-    `rrf` is the fused score of the channels and `fit` how well a fact alone answers the question, both from 0 to 1;
-    that of a cross-encoder replaces it. The factors make the score of the fit, and the results are ordered by it.
+    `rrf` is the fused score of the channels and `fit` how well a fact alone answers the question, both from 0 to 1; a
+    cross-encoder's fit replaces it. The score, computed from the fit and the factors, orders the results.
     """
 
     found: Candidates
@@ -164,9 +164,9 @@ def rank_facts(
     features: FitFeatures,
     order: TrustOrder,
 ) -> RankedFacts:
-    """Return the facts found by the score that the factors make of their fit, whose features are given.
+    """Return the facts found by score, computed from their fit, whose features are given, and the factors.
 
-    Facts of equal score are in the order of their fused scores.
+    Facts with equal scores are ordered by their fused scores.
     """
     rankings = {channel: ranking.rows for channel, ranking in found.channels.items()}
     fused = reciprocal_rank_fusion(rankings, channel_weights, len(found), rrf_k)
@@ -179,16 +179,16 @@ def rank_facts(
 
 
 def find_leading_on(found: Candidates, named_ids: Set[str]) -> list[int]:
-    """Return the rows of the facts that lead on from the entities named, the nearest to the question first.
+    """Return the rows of the facts that lead on from the named entities, the nearest to the question first.
 
-    A fact about such an entity is found by words too; those at the next steps are found around entities alone.
+    A fact about such an entity is also found by words; facts at the next steps are only found around entities.
     """
     around = found.channels["graph"].rows.tolist() if "graph" in found.channels else []
     return [row for row in around if named_ids.isdisjoint(found.facts[row].entity_ids)]
 
 
 def select_candidates(ranked: RankedFacts, leading_on: Collection[int], count: int) -> Rows:
-    """Return the rows of the `count` facts with the highest fused scores and all that lead on, in their order."""
+    """Return the rows of the `count` facts with the highest fused scores and of all that lead on, in their order."""
     chosen = np.zeros(len(ranked.found), np.bool_)
     chosen[ranked.order[np.argsort(-ranked.rrf[ranked.order], kind="stable")[:count]]] = True
     chosen[[*leading_on]] = True
@@ -196,10 +196,10 @@ def select_candidates(ranked: RankedFacts, leading_on: Collection[int], count: i
 
 
 def fill_places(rows: Rows, chain: Sequence[int], leading_on: Sequence[int], places: int) -> list[int]:
-    """Return so many of the ranked rows in their order: the best, but for one of three those that lead on, if any do.
+    """Return `places` ranked rows in their order: the best, with one place in three for those that lead on, if any.
 
-    Of these, the facts of a chain come first, and all have a place where half of the places are enough. The second fact
-    of a chain has few words of the question, and would have none by its score.
+    Of the latter, the facts of a chain come first, and all get a place if half of the places are enough. The second
+    fact of a chain has few words of the question, and would get none by its score.
     """
     ranked = rows.tolist()
     selected = set(ranked)
@@ -211,10 +211,10 @@ def fill_places(rows: Rows, chain: Sequence[int], leading_on: Sequence[int], pla
 
 
 def select_fitting(ranked: RankedFacts, rows: Rows) -> Rows:
-    """Return those of the rows that are taken for answers, in their order; possibly none.
+    """Return the rows that count as answers, in their order; possibly none.
 
-    Where none is by its fit, the one that is clearly more similar to the question than every other may be: a question
-    in other words than the fact.
+    If none does by its fit, a fact may count that is clearly more similar to the question than every other: the
+    question may use other words than the fact.
     """
     fitting = rows[ranked.fit[rows] >= FIT_SCORE]
     if len(fitting) or not len(rows):
@@ -228,7 +228,7 @@ def select_fitting(ranked: RankedFacts, rows: Rows) -> Rows:
 
 
 def apply_rerank_scores(ranked: RankedFacts, rows: Rows, scores: Sequence[float]) -> RankedFacts:
-    """Return the rows by the score that their factors make of what the cross-encoder says of their fit."""
+    """Return the rows by score, computed from the cross-encoder's fit and their factors."""
     rerank = np.full(len(ranked.found), np.nan)
     rerank[rows] = scores
     fits = np.where(np.isnan(rerank), ranked.fit, rerank)
@@ -238,7 +238,7 @@ def apply_rerank_scores(ranked: RankedFacts, rows: Rows, scores: Sequence[float]
 
 
 def explain(ranked: RankedFacts, best: Sequence[int], source: SourceName) -> list[Explanation]:
-    """Return for each row the source, its rank in each channel, what its fit comes from, and its factors."""
+    """Return, for each row, the source, its rank in each channel, the features of its fit, and its factors."""
     channels = {channel: _ranks_of(ranking, best) for channel, ranking in ranked.found.channels.items()}
     columns = {**ranked.features._asdict(), **ranked.factors._asdict(), "fit": ranked.fit, "rrf": ranked.rrf}
     if ranked.rerank is not None:
@@ -255,7 +255,7 @@ def explain(ranked: RankedFacts, best: Sequence[int], source: SourceName) -> lis
 
 
 def _ranks_of(ranking: Ranking, rows: Sequence[int]) -> dict[int, ChannelRank]:
-    """Return the ranks of some rows that a channel found."""
+    """Return the ranks of those rows that a channel found."""
     wanted = np.flatnonzero(np.isin(ranking.rows, rows))
     found = zip(wanted.tolist(), ranking.rows[wanted].tolist(), ranking.scores[wanted].tolist(), strict=True)
     return {row: ChannelRank(rank=place + 1, score=score) for place, row, score in found}

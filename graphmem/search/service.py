@@ -40,11 +40,11 @@ from graphmem.tenants.trust import StatedKind
 from graphmem.tenants.users import PersonaStore
 
 MAX_FOUND_CHARACTERS = 500
-"""Characters of a message that a search in messages returns at most; its session has all of it."""
+"""Maximum characters of a message returned by a message search; its session has the full text."""
 
 
 class RetrievalService:
-    """Validates and measures what callers ask of search and lookup, and closes both."""
+    """Validates and measures search and lookup requests, and closes both."""
 
     def __init__(
         self,
@@ -63,8 +63,8 @@ class RetrievalService:
     async def search(self, reader: Reader, query: SearchQuery) -> SearchResponse:
         """Return the memories that answer a query, best first.
 
-        A query without a persona uses that of the user. Raises InvalidInput for an empty query, for one without any
-        channel, for `rerank` without a cross-encoder, and for types that are not declared.
+        A query without a persona uses the user's. Raises InvalidInput for an empty query, for one without any channel,
+        for `rerank` without a cross-encoder, and for types that are not declared.
         """
         if not (query.semantic or query.keyword or query.graph):
             raise InvalidInput("Every channel is switched off: leave semantic, keyword or graph on.")
@@ -82,9 +82,9 @@ class RetrievalService:
         return Persona(weights=await self._personas.get(owner))
 
     async def set_persona(self, owner: Owner, persona: Persona, kind: StatedKind | None = None) -> Persona:
-        """Set the persona of a user for a source, None for an admin; empty weights remove it.
+        """Set the persona of a user for a source; None stands for an admin. Empty weights remove it.
 
-        Raises Forbidden for the persona that a more trusted source set.
+        Raises Forbidden if a more trusted source set the persona.
         """
         await self._personas.replace(owner, persona.weights, kind)
         return persona
@@ -107,7 +107,7 @@ class RetrievalService:
         filters: MemoryFilters | None = None,
         reinforce: bool = True,
     ) -> LookupResponse:
-        """Return the entities that a text names with up to `limit` memories each that pass the filters.
+        """Return the entities named in a text, with up to `limit` memories each that pass the filters.
 
         Raises InvalidInput for an empty text and for a limit out of range. `reinforce` counts a retrieval of each
         memory.
@@ -132,7 +132,7 @@ class RetrievalService:
 
 
 MAX_EDGES = 500
-"""Most memories in a graph."""
+"""Maximum memories in a graph."""
 
 _CURSOR: Cursor[tuple[str, str]] = Cursor(tuple[StorableText, StorableText])
 
@@ -161,7 +161,7 @@ class EntityService:
         return Page(items=items, next_cursor=_CURSOR.encode(following) if following else None)
 
     async def get(self, reader: Reader, entity_id: str) -> ProfiledEntity:
-        """Return one entity with its profile; raise NotFound for one that the reader does not read."""
+        """Return one entity with its profile; raise NotFound if the reader cannot read it."""
         entity = await self._entities.get(reader, entity_id)
         now = FactFilters(valid_at=self._clock())
         profiles = await load_profiles(self._graph, scope_of(reader).group_ids, [entity_id], now)
@@ -180,7 +180,7 @@ class EntityService:
     async def get_graph(self, reader: Reader, entity_id: str, query: EntityGraphQuery) -> EntityGraph:
         """Return the entities around one and up to 500 memories between them; raise NotFound for an unknown entity.
 
-        The memories that take the fewest steps to reach come first.
+        The memories reachable in the fewest steps come first.
         """
         await self._entities.get(reader, entity_id)
         now, group_ids = self._clock(), scope_of(reader).group_ids

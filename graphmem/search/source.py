@@ -1,8 +1,8 @@
-"""What a search asks of one reader's memory, and the database as the source of the answer.
+"""The candidates that a search requests from one reader's memory, and the database as their source.
 
-Sources only choose candidates; all that is computed of them later is the same for all sources, so that equal candidates
-give equal answers. By words, sources choose differently where more facts or messages than the limit contain one: the
-database prefers what is rare among all users, a copy in memory what is rare among those of the reader.
+Sources only choose candidates; everything computed from them is the same for all sources, so that equal candidates give
+equal answers. By words, sources choose differently if more facts or messages than the limit contain one: the database
+prefers words that are rare among all users, a copy in memory words that are rare among the reader's groups.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ from graphmem.text.time_expressions import TimeRange
 from graphmem.text.tokenising import build_lucene_query
 
 MAX_GRAPH_ENTITIES = 20
-"""Most named entities around which the graph channel searches; the most certain ones are chosen."""
+"""Maximum named entities around which the graph channel searches, the most certain ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What a search asks of a source; `limit` is the number of rows that a channel is asked for.
+    """A search's request to a source; `limit` is the number of rows requested per channel.
 
-    `text` is what is searched for: the question as it was `asked` or, if that asks for an overview, its topic. `named`
-    are the entities that the text names, none where no step needs them. `vectors` are those of the text and, for a
-    search with messages, of its focus; they are a task, so that a source may begin before they are known, and None
-    where no step needs them. `reads_past` says whether a past time that the question names is searched, because the
-    caller names no valid time.
+    `text` is the text to search for: the question as `asked` or, if that asks for an overview, its topic. `named` are
+    the entities that the text names, empty if no step needs them. `vectors` are those of the text and, for a search
+    with messages, of its focus; they are a task, so that a source may begin before they are known, and None if no step
+    needs them. `reads_past` says whether a past time named by the question is searched, because the caller names no
+    valid time.
     """
 
     asked: str
@@ -82,29 +82,29 @@ class Question:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End the task if it still runs, because another step failed."""
+        """End the task if it is still running because another step failed."""
         if self.vectors:
             self.vectors.cancel()
             await asyncio.gather(self.vectors, return_exceptions=True)
 
     async def vector(self) -> Vector | None:
-        """Return the vector of the text; None where no channel searches by meaning."""
+        """Return the vector of the text, or None if no channel searches by meaning."""
         return (await self.vectors)[0] if self.vectors else None
 
     async def focus(self) -> Vector | None:
-        """Return the vector of the focus of the text; None where no step compares with it."""
+        """Return the vector of the text's focus, or None if no step compares with it."""
         vectors = await self.vectors if self.vectors else []
         return vectors[1] if len(vectors) > 1 else None
 
     @property
     def graph_entities(self) -> list[str]:
-        """The ids of the entities around which facts are searched; words such as "I" name none."""
+        """The ids of the entities around which facts are searched; words such as "I" do not count as naming one."""
         named = self.named if self.searches_graph else ()
         return [mention.id for mention in named if mention.kind is not MentionKind.SELF_REFERENCE][:MAX_GRAPH_ENTITIES]
 
     @property
     def past(self) -> TimeRange | None:
-        """The past time that is asked about, from the start of the first one named to the end of the last."""
+        """The past time in question, from the start of the first one named to the end of the last."""
         now = int(self.now.timestamp() * 1000)
         past = [named for named in self.time_ranges if named.end <= now] if self.reads_past else []
         if not past:
@@ -113,7 +113,7 @@ class Question:
 
     @property
     def filters_of_past(self) -> FactFilters | None:
-        """The filters for what held at some time in the past that is asked about; None where none is."""
+        """The filters for facts that held at some moment of the past time in question, or None if there is none."""
         if (past := self.past) is None or self.filters.any_validity:
             return None
         start, end = (EPOCH + timedelta(milliseconds=time) for time in (past.start, past.end))
@@ -121,7 +121,7 @@ class Question:
 
 
 ANN_CANDIDATES = 300
-"""Candidates that a vector index is asked for at least.
+"""Minimum candidates requested from a vector index.
 
 Measured on 10,000 facts of a user: 300 candidates contain 99.85 % of the exact 20 nearest facts, 100 contain 98.4 % and
 take one millisecond less.
@@ -129,9 +129,9 @@ take one millisecond less.
 
 
 class CandidateSource:
-    """The memory of one reader in the database. Both time axes and every filter apply before any limit.
+    """One reader's memory in the database. Both time axes and every filter apply before any limit.
 
-    `state` has the states of the groups that the reader reads; the source has everything that was written before them.
+    `state` has the states of the reader's groups; the source includes everything written before they were read.
     """
 
     name: SourceName = "database"
@@ -146,7 +146,7 @@ class CandidateSource:
     # Candidates
 
     async def find_facts(self, question: Question) -> Candidates:
-        """Return the facts that each channel finds, with those of a past time that the question names."""
+        """Return the facts found by each channel, including those of a past time named by the question."""
         fetched = _FetchedFacts()
         asked = [filters for filters in (question.filters, question.filters_of_past) if filters]
         found = await asyncio.gather(*(self._ask_channels(question, filters, fetched) for filters in asked))
@@ -168,7 +168,7 @@ class CandidateSource:
     async def _ask_channels(
         self, question: Question, filters: FactFilters, fetched: _FetchedFacts
     ) -> dict[Channel, Ranking]:
-        """Return what each channel finds with some filters; one that needs no vector does not wait for it."""
+        """Return the results of each channel with some filters; a channel that needs no vector does not wait for it."""
         asked = {
             "semantic": self._find_by_vector(question, filters) if question.vectors else None,
             "keyword": self._find_by_text(question, filters) if question.words else None,
@@ -179,7 +179,7 @@ class CandidateSource:
         return {name: fetched.add(rows) for name, rows in zip(names, found, strict=True)}
 
     async def _find_by_vector(self, question: Question, filters: FactFilters) -> list[Any]:
-        """Return the facts nearest to the vector; from the index when it can apply all the filters."""
+        """Return the facts nearest to the vector, from the index if it can apply all the filters."""
         params: dict[str, Any] = {
             "group_ids": self._groups,
             "vector": pack_vector(await question.vector()),
@@ -196,7 +196,7 @@ class CandidateSource:
         return await self._fetch("search.find_domain_facts_by_vector", **params, domain=filters.attributes.domain)
 
     async def _find_by_text(self, question: Question, filters: FactFilters) -> list[Any]:
-        """Return the facts that a full-text query finds, without their similarity."""
+        """Return the facts found by a full-text query, without their similarity."""
         return await self._fetch(
             "search.find_facts_by_text",
             words=self._lucene_query(question.words, FACT_TEXT_FIELDS),
@@ -207,7 +207,7 @@ class CandidateSource:
         )
 
     async def _find_around_entities(self, question: Question, filters: FactFilters) -> list[Any]:
-        """Return the facts up to four steps around the entities that the question names."""
+        """Return the facts up to four steps around the entities named by the question."""
         edges = _FetchedEdges(self._graph, self._groups, await question.vector(), filters)
         best = await walk(edges, question.graph_entities, question.limit)
         if not best:
@@ -253,7 +253,7 @@ class CandidateSource:
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, without those that are quarantined in part."""
+        """Return messages within the times of the filters, without those that are partly quarantined."""
         if not keys:
             return MessageTexts([], np.zeros(0))
         cosines, found = await asyncio.gather(
@@ -270,7 +270,7 @@ class CandidateSource:
         return MessageTexts(messages, np.array([cosines.get(message.message_id, (0.0,))[0] for message in messages]))
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
-        """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
+        """Return memories at `now` by version uuid; those that no longer exist are left out."""
         if not uuids:
             return {}
         found = await self._fetch("search.load_memories", group_ids=self._groups, uuids=list(uuids))
@@ -300,9 +300,9 @@ class CandidateSource:
     async def load_entities_with_facts(
         self, entity_ids: Sequence[str], filters: FactFilters, until: datetime, limit: int
     ) -> list[EntityMemories]:
-        """Return entities in the order given, each with up to `limit` facts that pass the filters.
+        """Return entities in the given order, each with up to `limit` facts that pass the filters.
 
-        A fact is valid at the time of the filters or at one from there to `until`.
+        A fact is valid at the time of the filters or at some moment from there to `until`.
         """
         if not entity_ids:
             return []
@@ -325,11 +325,11 @@ class CandidateSource:
         return [by_id[entity_id] for entity_id in entity_ids if entity_id in by_id]
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
-        """Return the profiles of entities, by their ids, as of the times of filters."""
+        """Return the profiles of entities, by entity id, as of the times of filters."""
         return await load_profiles(self._graph, self._groups, entity_ids, filters)
 
     async def list_profile_facts(self, domain: str | None, start: datetime, end: datetime, limit: int) -> list[Memory]:
-        """Return the facts of the profile, and of a domain, that are valid at a time in `[start, end)`."""
+        """Return the facts of the profile, and of a domain, that are valid at some moment in `[start, end)`."""
         found = await self._fetch(
             "search.list_profile_facts",
             group_ids=self._groups,
@@ -343,7 +343,7 @@ class CandidateSource:
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
     ) -> tuple[dict[str, Memory], dict[MessageName, datetime]]:
-        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+        """Return memories with their strength and access count at `now`, and the times when messages were said."""
         if not memories and not message_ids:
             return {}, {}
         states, said = await self._fetch(
@@ -365,7 +365,7 @@ class CandidateSource:
 async def load_profiles(
     graph: Graph, group_ids: Sequence[str], entity_ids: Sequence[str], filters: FactFilters
 ) -> dict[str, EntityProfile]:
-    """Return profiles as of the times of filters, without those of which a memory has changed or does not hold."""
+    """Return profiles as of the times of filters, without those based on a memory that has changed or does not hold."""
     if not entity_ids:
         return {}
     found = await graph.fetch_value(
@@ -376,7 +376,7 @@ async def load_profiles(
 
 
 class _FetchedEdges:
-    """The facts at entities that queries find, as edges by row."""
+    """The facts that queries find at entities, as edges by row."""
 
     def __init__(self, graph: Graph, group_ids: Sequence[str], vector: Vector | None, filters: FactFilters) -> None:
         self._graph = graph
@@ -391,7 +391,7 @@ class _FetchedEdges:
 
     @property
     def user_ids(self) -> Set[str]:
-        """The ids of the entities that stand for a user, of those that are ends of the edges found so far."""
+        """The ids of the entities that stand for a user, among the ends of the edges found so far."""
         return self._user_ids
 
     def uuid(self, row: int) -> str:
@@ -423,7 +423,7 @@ class _FetchedEdges:
 
 
 class _FetchedFacts:
-    """A table of the facts that queries have found, each once."""
+    """A table of the distinct facts that queries have found."""
 
     def __init__(self) -> None:
         self.facts: list[FactRow] = []
@@ -432,7 +432,7 @@ class _FetchedFacts:
         self._rows: dict[str, int] = {}
 
     def add(self, found: Sequence[Sequence[Any]]) -> Ranking:
-        """Add the facts that a query found, as the fragment `fact_candidate` describes them; return their rows."""
+        """Add the facts found by a query, as described by the fragment `fact_candidate`; return their rows."""
         rows = np.fromiter(map(self._add, found), np.int64, len(found))
         return Ranking(rows, np.array([columns[0] for columns in found], np.float64))
 

@@ -1,8 +1,8 @@
-"""The facts up to four steps around entities: one walk, whichever source has the facts. Pure.
+"""The facts up to four steps around entities: one walk for all sources of facts. Pure.
 
-The ways that are most similar to the question are followed: at the second step along outgoing facts and, from an entity
-that few facts lead to, along these; from the third on along outgoing facts only. Many facts lead to none of them in
-particular, so that more than `MAX_START_FACTS` facts and the user's own entity are not followed.
+The ways most similar to the question are followed: at the second step along outgoing facts and, from an entity with few
+incoming facts, along those; from the third on along outgoing facts only. Many facts lead to none of them in particular,
+so no steps are made from more than `MAX_START_FACTS` facts at once, nor from the user's own entity.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 MAX_START_FACTS = 40
-"""Most facts of the named entities from which further steps are made."""
+"""Maximum facts of the named entities for further steps; with more, none are made."""
 
 MAX_COMPUTED_FACTS = 100
-"""Most facts of a further step that are considered; those at the end of the most similar ways are chosen."""
+"""Maximum facts considered at a further step; those at the end of the most similar ways are chosen."""
 
 MAX_FOLLOWED_ENTITIES = 30
-"""Most entities that are followed at one step; those whose way is most similar to the question are chosen."""
+"""Maximum entities followed at one step; those with ways most similar to the question are chosen."""
 
 
 class WalkStep(NamedTuple):
-    """One step: along which facts it leads, and how their scores are made.
+    """One step: the facts it follows, and how their scores are computed.
 
-    An entity with more facts than `max_degree` is not followed, nor are its facts as a subject where these are more
-    than `max_outgoing`, nor those as an object where these are more than `max_incoming`: so many lead to none of them
-    in particular. A score is the similarity of the fact plus a share of that of the way to it.
+    An entity with more facts than `max_degree` is not followed, nor are its facts as a subject if there are more than
+    `max_outgoing`, nor those as an object if there are more than `max_incoming`: so many lead to none of them in
+    particular. A score is the similarity of the fact plus a share of that of the way to it.
     """
 
     max_degree: int
@@ -45,7 +45,7 @@ STEPS = (FIRST, SECOND, FURTHER, FURTHER)
 
 
 class WalkEdge(NamedTuple):
-    """A fact as an edge: its row in its source, and the ids of its subject and object, of the subject twice without.
+    """A fact as an edge: its row in its source, and the ids of its subject and object (the subject twice without one).
 
     `origins` are the entities at which it was found. `rank` sorts facts by importance and by when they became known,
     the highest and the latest first. `similarity` is that to the question, None for a fact without a vector.
@@ -60,18 +60,18 @@ class WalkEdge(NamedTuple):
 
 
 class Edges(Protocol):
-    """Facts of a source that held at the times of a search, as edges; which of them its other filters match."""
+    """Facts of a source that held at the times of a search, as edges that say whether they match its other filters."""
 
     @property
     def user_ids(self) -> Set[str]:
-        """The ids of the entities that stand for a user, of those that are ends of the edges found so far."""
+        """The ids of the entities that stand for a user, among the ends of the edges found so far."""
 
     async def find(
         self, ways: Mapping[str, float], step: WalkStep, seen: Sequence[int], limit: int
     ) -> Sequence[WalkEdge]:
-        """Return the edges of a step from entities, without the rows `seen`; at least the first `limit` of its order.
+        """Return the edges of a step from entities, without the rows `seen`; at least the first `limit` in order.
 
-        They are in the order of the ways to their entities, then those that match come first, then by rank.
+        They are ordered by the ways to their entities, then matching edges first, then by rank.
         """
 
 
@@ -104,7 +104,7 @@ async def walk(edges: Edges, entity_ids: Sequence[str], limit: int) -> list[tupl
 def _reach(
     found: Sequence[WalkEdge], ways: Mapping[str, float], step: WalkStep, user_ids: Set[str], most: int
 ) -> list[_Reached]:
-    """Return the edges at the end of the most similar ways, with the entity beyond each, no origin and not the user."""
+    """Return the edges at the end of the most similar ways, with the entity beyond, unless an origin or the user."""
     left = user_ids | {origin for edge in found for origin in edge.origins}
     with_ways = [(-max(ways[origin] for origin in edge.origins), not edge.matches, edge.rank, edge) for edge in found]
     reached = []
@@ -118,7 +118,7 @@ def _reach(
 
 
 def _most_similar_ways(last: Iterable[_Reached], earlier: Set[str | None]) -> dict[str, float]:
-    """Return the entities that the last step leads to and no earlier one did, with the best way to each, best first."""
+    """Return the entities that the last step is the first to lead to, with the best way to each, best first."""
     best: dict[str, float] = {}
     for end in last:
         if end.beyond is not None and end.beyond not in earlier:

@@ -1,1 +1,1 @@
-"""Secrets in texts and JSON values: found, and redacted."""
+"""Detection and redaction of secrets in texts and JSON values."""

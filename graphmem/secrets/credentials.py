@@ -1,4 +1,4 @@
-"""Credentials: keys and tokens of programs, and what a text calls a password, passphrase, passcode or PIN."""
+"""Credentials: keys and tokens of programs, and values called a password, passphrase, passcode or PIN."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _KNOWN_FORMATS_OF_WORDS = re.compile(rf"(?<![A-Za-z0-9_\-]){_KEYS.any_of('loose'
 _BEGIN = re.compile(r"-{5}BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
 _END = re.compile(r"-{5}END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-{5}")
 _LONGEST_PRIVATE_KEY = 16_000
-"""Characters in which the end of a private key is looked for; without an end, all the rest is the key."""
+"""Number of characters searched for the end of a private key; without an end, the rest of the text is the key."""
 
 _BEARER_TOKEN = re.compile(r"\bBearer\s{1,3}(?P<value>[A-Za-z0-9._~+/\-]{12,}+={0,2})", re.IGNORECASE)
 _LABELLED_KEY = re.compile(
@@ -37,7 +37,7 @@ _KEY_BEFORE_LABEL = re.compile(
 
 
 def find_private_keys(text: str) -> Iterator[Span]:
-    """Yield private keys in PEM format, from their first line to their last one."""
+    """Yield private keys in PEM format, from their first line to their last."""
     at = 0
     while begin := _BEGIN.search(text, at):
         end = _END.search(text, begin.end(), begin.end() + _LONGEST_PRIVATE_KEY)
@@ -134,7 +134,7 @@ _LOGIN = re.compile(
     re.IGNORECASE,
 )
 _MIXED_TOKEN = re.compile(r"(?=\D*\d)(?=[^A-Z]*[A-Z]|[\w.\-]*[^\w.\-])(?=[^a-z]*[a-z])\S{8,}")
-"""Small letters and digits with capitals or marks: what a password has and a second name has not."""
+"""Small letters and digits with capitals or punctuation: typical of a password, not of a second name."""
 _EDGE_PUNCTUATION = ".,;:!?)]}>\"'"
 
 
@@ -206,14 +206,14 @@ def _value_at(text: str, at: int, kind: str, *, plain: bool, sentence: bool = Fa
 
 
 def _phrase_at(text: str, at: int) -> Span | None:
-    """Return three or more words in a row without function words, as passphrases have them."""
+    """Return three or more consecutive words without function words, typical of passphrases."""
     rest = text[at : at + 300]
     clause = re.split(r"[.!?;,\n]", rest, maxsplit=1)[0].rstrip()
     return (at, at + len(clause)) if len(clause.split()) >= 3 and not _FUNCTION_WORD.search(clause) else None
 
 
 def _digits_at(text: str, at: int, end: int, kind: str, adjacent: str) -> Span | None:
-    """Return the digits of a passcode; a lower-case `pin 1024` without "is" is the pin of a thing."""
+    """Return the digits of a passcode; a lower-case `pin 1024` without "is" is the pin of a device."""
     spaced = _SPACED_DIGITS.match(text, at)
     if spaced:
         end = spaced.end()

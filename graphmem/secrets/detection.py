@@ -1,7 +1,7 @@
 """Common parts of the secret detectors: classes, findings, words, and the undoing of disguises.
 
 A table is a list, a key its language, a value alternatives of a regular expression separated by `|`, on any number of
-lines. Whoever adds a language adds keys, and sentences to `tests/secrets/secret_sentences.yaml`.
+lines. To add a language, add keys, and sentences to `tests/secrets/secret_sentences.yaml`.
 """
 
 from __future__ import annotations
@@ -49,19 +49,19 @@ class Vocabulary:
     lists: Mapping[str, Mapping[str, str]]
 
     def any_of(self, *names: str) -> str:
-        """Return a group that matches any alternative of the lists named."""
+        """Return a group that matches any alternative of the named lists."""
         return f"(?:{'|'.join(alternatives for name in names for alternatives in self.lists[name].values())})"
 
 
 def load_vocabulary(name: str) -> Vocabulary:
-    """Return the lists of `words/<name>.toml` and those that all detectors share."""
+    """Return the lists of `words/<name>.toml` and those shared by all detectors."""
     return Vocabulary(_read("shared") | _read(name))
 
 
 @cache
 def month_pattern() -> str:
     """Return a group that matches the name of a month in any language."""
-    # Months are grouped by their first letter, because "re" tries all alternatives of a group one by one.
+    # Months are grouped by first letter, because "re" tries all alternatives of a group one by one.
     groups = groupby(sorted(load_words(*LANGUAGES).months), key=itemgetter(0))
     return f"(?:{'|'.join(f'{initial}(?:{_alternatives(months)})' for initial, months in groups)})"
 
@@ -87,15 +87,15 @@ _DIGIT_OF_WORD = {
 _TWO_DIGITS_OF_WORD = {word: digits for word, digits in load_words(*LANGUAGES).numbers.items() if len(digits) == 2}
 _WORD = rf"(?:{'|'.join(sorted({*_DIGIT_OF_WORD, *_TWO_DIGITS_OF_WORD}, key=len, reverse=True))})"
 _RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.;\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
-"""Four words or more: fewer are a count, and no secret is as short."""
+"""Four words or more: fewer are a count, and no secret is that short."""
 
 _RUN_WORD = re.compile(r"[^\W\d_]+")
 
 
 def fold_spelled_digits(folded: FoldedText) -> FoldedText:
-    """Return a text with digits for runs of words of digits and of numbers below 100.
+    """Return a text with digits for runs of digit words and of number words below 100.
 
-    It has `4 1 1 1` for "four one one one" and `5 12 44` for "five twelve forty-four".
+    "four one one one" becomes `4 1 1 1`, and "five twelve forty-four" becomes `5 12 44`.
     """
     return folded.replace(_RUN, _to_digits)
 
@@ -112,20 +112,20 @@ def _to_digits(run: re.Match[str]) -> str:
 
 
 _ESCAPE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|(?<=\w)%(?:20|40|2[DdEe]|3[Aa])(?=\w)")
-"""A character reference of HTML, or a percent-encoded space, `@`, `-`, `.` or `:` within a word."""
+"""An HTML character reference, or a percent-encoded space, `@`, `-`, `.` or `:` within a word."""
 
 _LATIN_OF_LOOKALIKE = str.maketrans(
     "АВЕЅІЈКМНОРСТУХаеорсухіјѕһԁԛԝΑΒΕΖΗΙΚΜΝΟΡΤΥΧο",
     "ABESIJKMHOPCTYXaeopcyxijshdqwABEZHIKMNOPTYXo",
 )
-"""The Latin letters that Cyrillic and Greek ones look like, as Unicode's list of confusable characters gives them."""
+"""The Latin letters that Cyrillic and Greek ones look like, from Unicode's list of confusable characters."""
 
 _MIXED_WORD = re.compile(r"(?=\w*[A-Za-z0-9])(?=\w*[Ͱ-ԯ])\w{2,60}")
 """A word with letters of two scripts, which nobody writes to be read."""
 
 _DIGIT_OF_LOOKALIKE = str.maketrans("lI|OoSB", "1110058")
 _LOOKALIKE_NUMBER = re.compile(r"(?<![\w|])(?=[lI|OoSB .\-]{0,30}\d)[\dlI|OoSB](?:[ .\-]?[\dlI|OoSB]){8,40}+(?![\w|])")
-"""Nine characters or more of which each is a digit or looks like one: fewer may be a word."""
+"""Nine characters or more, each a digit or a lookalike of one: fewer may be a word."""
 
 _HAS_LOOKALIKE = re.compile(r"[lIOoSB]|\|\|")
 """A letter or two bars: a single bar alone separates groups of digits."""
@@ -134,11 +134,11 @@ _IN_GAP = r"[^\d.!?\n$€£¥%\x1f]"
 _GAP_BETWEEN_DIGITS = re.compile(rf"(?<=\d)(?![^\W_]){_IN_GAP}{{1,40}}(?<![^\W_])(?=\d)")
 _WORD_BETWEEN_DIGITS = re.compile(rf"\d(?![^\W_]){_IN_GAP}{{1,39}}?[^\W\d_]{_IN_GAP}{{0,39}}(?<![^\W_])\d")
 _UNIFORM_GAP = " & "
-"""A gap that the detectors of numbers read across only where it is the same everywhere."""
+"""A gap that the number detectors only read across if it is the same everywhere."""
 
 
 def undisguise(folded: FoldedText) -> FoldedText:
-    """Return a folded text with what the disguised characters stand for."""
+    """Return a folded text with disguised characters replaced by the ones they stand for."""
     if "&" in folded.text or "%" in folded.text:
         folded = folded.replace(_ESCAPE, _unescape)
     if not folded.text.isascii():
@@ -147,7 +147,7 @@ def undisguise(folded: FoldedText) -> FoldedText:
 
 
 def join_digit_groups(folded: FoldedText) -> FoldedText | None:
-    """Return a text whose groups of digits are separated alike, whatever words stand between them.
+    """Return a text whose groups of digits have uniform separators, whatever words stand between them.
 
     None if no words stand between groups of digits.
     """
@@ -170,9 +170,9 @@ _LABEL_BEFORE = re.compile(r"[^.!?\n\x1f]{0,80}$")
 
 
 def assemble_pieces(text: str) -> Iterator[tuple[str, Span]]:
-    """Yield what a sentence gives in pieces, as a label with the whole after it, and the characters of the pieces.
+    """Yield numbers given in pieces in a sentence, as a label followed by the whole, and the span of the pieces.
 
-    Such as "SSN 078051120" of "the SSN ends in 1120 and begins with 078-05".
+    For example, "SSN 078051120" for "the SSN ends in 1120 and begins with 078-05".
     """
     for _, group in groupby(_PIECE.finditer(text), key=_SentenceNumber(text)):
         pieces = list(group)

@@ -1,4 +1,4 @@
-"""Numbers that check digits or a label before them identify: payment cards, accounts and people."""
+"""Numbers identified by check digits or by a preceding label: payment cards, accounts and people."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _DIGIT_RUN = re.compile(r"\d(?:[\W_]{0,8}\d){12,}+")
 _DIGIT_GROUP = re.compile(r"\d+")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 _CLOSE_GAP = re.compile(r"[ .\-_/*]{0,3}| {4,8}")
-"""What is written between the groups of one number; anything else may also separate the items of a list."""
+"""Separators between the groups of one number; anything else may also separate the items of a list."""
 
 _LENGTHS = range(13, 20)
 _MOST_DIGITS = 19
 _SHORTEST_GROUP = 4
 _MOST_SHORT_GROUPS = 9
 _LISTED_SIZES = ([4, 4, 4, 4], [4, 6, 5], [4, 6, 4])
-# The ranges of issuers with the lengths they use (ISO/IEC 7812, as the networks publish them).
+# The issuer ranges with the lengths they use (ISO/IEC 7812, as published by the networks).
 _ISSUER_RANGES = re.compile(
     r"4(?:\d{12}|\d{15}|\d{18})|5[0-9]\d{14}|2(?:22[1-9]|2[3-9]\d|[3-6]\d\d|7[01]\d|720)\d{12}|220[0-4]\d{12,15}"
     r"|3[47]\d{13}|3(?:0[0-5]|09|[68]\d|9\d)\d{11}|3(?:0[0-59]|[689]\d)\d{13}|35(?:2[89]|[3-8]\d)\d{12,15}"
@@ -55,7 +55,7 @@ _TAIL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """The groups of digits of a run, and what stands between each and the next."""
+    """The groups of digits of a run, and the gap between each and the next."""
 
     digits: Sequence[str]
     spans: Sequence[Span]
@@ -65,7 +65,7 @@ class _Groups:
         return len(self.digits)
 
     def continues(self, index: int) -> bool:
-        """Return whether the group at an index goes on like the one before it: as long, and after an equal gap."""
+        """Return whether the group at `index` continues the previous one: same length, after an equal gap."""
         if not 0 < index < len(self):
             return False
         others = self.gaps[index - 2 : index - 1] or self.gaps[index : index + 1]
@@ -134,7 +134,7 @@ def _is_card(groups: _Groups, first: int, last: int, digits: str, has_card_word:
 
 
 def _is_close(gap: str, has_card_word: bool) -> bool:
-    """Return whether a gap may be inside a number; a line may end in one that is called a card."""
+    """Return whether a gap may be inside a number; numbers called cards may continue on the next line."""
     return _CLOSE_GAP.fullmatch(gap.replace("\n", "", 1) if has_card_word else gap) is not None
 
 
@@ -142,7 +142,7 @@ _IBAN_LENGTHS = {
     country: 4 + sum(map(int, re.findall(r"(\d+)!", properties["bban"])))
     for _, country, _, properties, _ in numdb.get("iban").prefixes
 }
-"""Characters of an IBAN by country."""
+"""Number of characters of an IBAN by country."""
 
 _SEPARATOR = r"[\W_]{0,4}"
 _IBAN_START = re.compile(
@@ -153,7 +153,7 @@ _NEXT_CHARACTER = re.compile(rf"{_SEPARATOR}([A-Za-z0-9])")
 
 
 def find_ibans(text: str) -> Iterator[Span]:
-    """Yield the IBANs whose country, length and check digits are right, in groups or not, in any case."""
+    """Yield the IBANs with valid country, length and check digits, grouped or not, in any case."""
     at = 0
     while match := _IBAN_START.search(text, at):
         end = _find_iban_end(text, match)
@@ -202,7 +202,7 @@ _NATIONAL = re.compile(
 
 
 def find_ssns(text: str) -> Iterator[Span]:
-    """Yield social security numbers: US ones by their shape, others by check digits or because they are called so."""
+    """Yield social security numbers: US ones by their format, others by check digits or by label."""
     for match in _SSN.finditer(text):
         number = re.sub(r"\D", "", match.group())
         if us_ssn.is_valid(number) or itin.is_valid(number):
@@ -260,17 +260,17 @@ _NUMBER_GAP = re.compile(
 )
 
 _FEWEST_DIGITS = 6
-"""Digits from which a number is an account's where the text does not say outright that it is the number of one."""
+"""Minimum digits of an account number unless the text explicitly says that it is one."""
 
 _FEWEST_UNLABELLED_DIGITS = 8
-"""Digits from which a number is an account's where a word in between stands for anything."""
+"""Minimum digits of an account number if an arbitrary word stands in between."""
 
 
 def find_accounts(text: str) -> Iterator[Span]:
     """Yield complete account numbers, which a nearby word calls an account, and routing numbers.
 
-    They have 8 to 17 digits, or 6 and 7 where the text says that they are a number, or says nothing in between; or 5
-    where it does both.
+    They have 8 to 17 digits; 6 or 7 if the text says that they are a number or has nothing in between; or 5 if both
+    hold.
     """
     if not _ANY_LABEL.search(text):
         return

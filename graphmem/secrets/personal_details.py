@@ -40,7 +40,7 @@ def find_emails(text: str) -> Iterator[Span]:
 
 
 DEFAULT_PHONE_REGIONS = ("US", "GB", "DE", "FR", "ES", "IT")
-"""Regions that a number without a country code may be from, in this order."""
+"""Regions to try for a number without a country code, in this order."""
 
 _TIME_OF_DAY = r"\d{1,2}:\d{2}(?::\d{2})?"
 _NOT_A_PHONE = re.compile(
@@ -63,7 +63,7 @@ _PHONE_CANDIDATE = re.compile(
 )
 _FORMATTED_NUMBER = re.compile(r"(?<!\d)(?:\(?[2-9]\d{2}\)?[ .\-][2-9]\d{2}[ .\-]\d{4}|0[1-9](?:[ .]\d{2}){4})(?!\d)")
 _MAX_DIGITS = 18
-"""Most digits of a telephone number: 15 (E.164) and an international prefix."""
+"""Maximum digits of a telephone number: 15 (E.164) and an international prefix."""
 _UNIT_AFTER = re.compile(rf"[ ]?{_CONTACTS.any_of('money', 'length', 'counted', 'other_units')}\b", re.IGNORECASE)
 _PHONE_WORD = re.compile(
     rf"\b{_CONTACTS.any_of('phone_words')}(?!\w)|{_CONTACTS.any_of('cjk_phone_words')}", re.IGNORECASE
@@ -78,7 +78,7 @@ _SENTENCE_END = re.compile(r"[.!?][ ]+(?=[^\W\d_a-z])|\n")
 
 
 def find_phones(text: str, region: str | None = None) -> Iterator[Span]:
-    """Yield telephone numbers; one without a country code is tried as one of `region` (ISO 3166-1 alpha-2) first."""
+    """Yield telephone numbers; without a country code, `region` (ISO 3166-1 alpha-2) is tried first."""
     masked = _NOT_A_PHONE.sub(lambda match: "\x1f" * len(match.group()), text)
     regions = [*([region.upper()] if region else []), *DEFAULT_PHONE_REGIONS]
     for start, end in _find_phone_candidates(masked):
@@ -91,7 +91,7 @@ def find_phones(text: str, region: str | None = None) -> Iterator[Span]:
 
 
 def _match_number(number: str, regions: Sequence[str | None], leniency: int) -> Span | None:
-    """Return the longest part of a candidate that is a number of one of the regions."""
+    """Return the longest part of a candidate that is a valid number in one of the regions."""
     best: Span | None = None
     for region in regions:
         found = next(iter(PhoneNumberMatcher(number, region, leniency=leniency)), None)
@@ -256,7 +256,7 @@ _PATTERNS = (
 
 
 def find_addresses(text: str) -> Iterator[Span]:
-    """Yield streets with a house number; a street or a city without one is no address."""
+    """Yield streets with a house number; a street or a city without one is not an address."""
     # The pattern for German compounds is slow on long texts, so a necessary condition is checked first.
     patterns = (*_PATTERNS, _GERMAN) if _GERMAN_CANDIDATE.search(text) else _PATTERNS
     for pattern in patterns:
@@ -266,7 +266,7 @@ def find_addresses(text: str) -> Iterator[Span]:
 
 
 def _with_unit_and_town(text: str, start: int, end: int) -> Span:
-    """Return the span of a street with the flat before or after it, and with the postcode and the town."""
+    """Return the span of a street including an adjacent flat number, the postcode and the town."""
     unit = _UNIT_BEFORE.search(text, max(0, start - 20), start)
     tail = _TAIL.match(text, end)
     return unit.start() if unit else start, tail.end() if tail else end
@@ -321,7 +321,7 @@ _ANY_LABEL = re.compile(
 
 
 def find_birth_dates(text: str) -> Iterator[Span]:
-    """Yield birth dates; a year, a month or a weekday alone is none."""
+    """Yield birth dates; a year, a month or a weekday alone does not count."""
     # Looking for labels first is faster than looking for dates.
     if not _ANY_LABEL.search(text):
         return

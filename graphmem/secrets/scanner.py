@@ -1,4 +1,4 @@
-"""Secrets in texts of any length and in JSON values: found, redacted, or kept where a tenant may store them."""
+"""Secrets in texts of any length and in JSON values: found, redacted, or kept if a tenant may store them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,13 @@ from graphmem.secrets.personal_details import find_addresses, find_birth_dates, 
 from graphmem.text.normalising import fold
 
 WINDOW = 8_192
-"""Characters of a long text that are read at a time: a detector costs at most this much more than a linear one, and a
-thread that scans lets others run after each."""
+"""Characters of a long text that are read at a time.
+
+A detector costs at most this much more than a linear one, and a scanning thread lets others run after each window.
+"""
 
 _BEFORE, _AFTER = 600, 1_600
-"""Characters before and after a window in which labels, and the ends of secrets, are still read."""
+"""Characters before and after a window that are still read for labels and for the ends of secrets."""
 
 _REST_OF_TOKEN = re.compile(r"\S{0,20000}")
 _WIDE_SPACE = re.compile(r"[ \t]{2,}|\t")
@@ -40,10 +42,10 @@ _HEXADECIMAL_ID = re.compile(
     r"(?<![0-9A-Za-z])(?:[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}|(?=\d*+[a-f])[0-9a-f]{24,128})(?![0-9A-Za-z])",
     re.IGNORECASE,
 )
-"""UUIDs, hashes and object ids: some of their digits look like the number of a card."""
+"""UUIDs, hashes and object ids, whose digits may look like a card number."""
 
 _GIVEN_IN_PIECES: frozenset[SecretClass] = frozenset(["card", "iban", "ssn", "password", "account_number", "phone"])
-"""What is found when its pieces are put together; other classes have a form that pieces do not have."""
+"""Classes found by assembling pieces; the other classes have a format that pieces lack."""
 
 _MASK = "\x1f"
 
@@ -53,9 +55,8 @@ _Found = Mapping[SecretClass, list[Span]]
 def find_secrets(text: str, *, region: str | None = None) -> list[SecretFinding]:
     """Return the secrets in `text` in reading order; telephone numbers without a country code may be from `region`.
 
-    Offsets are those of `text`, although width forms, foreign digits, invisible characters, words of digits and thin
-    disguises are folded first. A finding within the characters of another has the class that comes first in
-    `SECRET_CLASSES`.
+    Offsets refer to `text`, although width forms, foreign digits, invisible characters, digit words and thin disguises
+    are folded first. A finding within another has the class that comes first in `SECRET_CLASSES`.
     """
     found: dict[SecretClass, list[Span]] = {cls: [] for cls in SECRET_CLASSES}
     found["api_key"] += find_private_keys(text)
@@ -106,7 +107,7 @@ def _run_detectors(text: str, region: str | None) -> Iterator[tuple[SecretClass,
 
 
 def _run_checked_detectors(text: str) -> Iterator[tuple[SecretClass, Span]]:
-    """Yield the numbers that check digits prove, whatever stands between their groups."""
+    """Yield the numbers proved by check digits, whatever stands between their groups."""
     ibans = list(find_ibans(text))
     yield from (("iban", span) for span in ibans)
     yield from (("card", span) for span in find_cards(_mask(text, ibans)))
@@ -149,7 +150,7 @@ def redact(text: str, *, region: str | None = None) -> str:
 
 
 def replace_findings(text: str, findings: Iterable[SecretFinding]) -> str:
-    """Return `text` with findings, which are in reading order, replaced by their classes; overlapping ones by one."""
+    """Return `text` with findings, given in reading order, replaced by their classes; overlapping ones by one."""
     parts, position = [], 0
     for finding in findings:
         if finding.end <= position:
@@ -161,25 +162,25 @@ def replace_findings(text: str, findings: Iterable[SecretFinding]) -> str:
 
 
 _BARRIER = f"\n{8 * chr(0x1F)}\n"
-"""Stands between texts that are scanned together: wider than the gap that any detector reads across."""
+"""Separates texts that are scanned together: wider than any gap that a detector reads across."""
 
 _SHORTEST = 5
-"""Fewest characters of a secret without a label."""
+"""Minimum characters of a secret without a label."""
 
 _SHORTEST_LABELLED = 3
-"""Fewest characters of a value for which its key matters."""
+"""Minimum characters of a value for its key to matter."""
 
 _LONGEST_LABELLED = 500
-"""Most characters of a value for which its key matters: a longer one is a text with labels of its own."""
+"""Maximum characters of a value for its key to matter: a longer value is a text with labels of its own."""
 
 _LONGEST_LABEL = 60
-"""Characters of a key that are read as a label."""
+"""Maximum characters of a key that are read as a label."""
 
 _MOST_LABELS = 200_000
-"""Characters of labels in one value; further values are read without their keys."""
+"""Maximum characters of labels in one value; further values are read without their keys."""
 
 _PART_OF_NUMBER = re.compile(r"[A-Z0-9]{0,4}\d[A-Z0-9]{0,4}")
-"""What a number may be split into: the items of `[4111, 1111, 1111, 1111]`."""
+"""A possible part of a split number: the items of `[4111, 1111, 1111, 1111]`."""
 
 _WORD_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z])|[_\-.]+")
 
@@ -190,7 +191,7 @@ def scan_value(value: JSON, *, region: str | None = None) -> set[SecretClass]:
 
 
 def _render(value: JSON) -> tuple[str, str]:
-    """Return all keys and values as one text, and as another one with the last two keys before each short value."""
+    """Return all keys and values as one text, and as a second text with the last two keys before each short value."""
     plain: list[str] = []
     labelled = _LabelledTexts()
     pending: list[tuple[tuple[str, ...], JSON]] = [((), value)]
@@ -213,7 +214,7 @@ def _render(value: JSON) -> tuple[str, str]:
 
 
 class _LabelledTexts:
-    """Values with their keys before them, as far as the keys, which a long list repeats, are not too many."""
+    """Values preceded by their keys, up to a limit on the keys, which a long list repeats."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -231,7 +232,7 @@ def _to_words(key: str) -> str:
 
 
 def _join_parts(items: Iterable[JSON]) -> Iterator[str]:
-    """Yield the numbers that consecutive items make together."""
+    """Yield the numbers formed by consecutive items."""
     texts = (_scalar_to_text(item) or "" for item in items)
     for is_part, group in groupby(texts, key=lambda text: _PART_OF_NUMBER.fullmatch(text) is not None):
         parts = list(group)
@@ -266,7 +267,7 @@ _NAMES: dict[SecretClass, str] = {
 
 
 def make_redactor(allowed: Set[SecretClass]) -> Redactor:
-    """Return a function that replaces each secret whose class is not allowed by the class, such as `[card]`."""
+    """Return a function that replaces each secret whose class is not allowed with its class, such as `[card]`."""
 
     def redact(text: str) -> str:
         return replace_findings(text, (finding for finding in find_secrets(text) if finding.cls not in allowed))
@@ -275,7 +276,7 @@ def make_redactor(allowed: Set[SecretClass]) -> Redactor:
 
 
 def render_secret_rule(allowed: Set[SecretClass]) -> str:
-    """Return what prompts say of secrets: which classes they are, and which of them may be kept here."""
+    """Return the prompt text about secrets: which classes there are, and which of them may be kept here."""
     refused = [_NAMES[cls] for cls in SECRET_CLASSES if cls not in allowed]
     kept = [_NAMES[cls] for cls in SECRET_CLASSES if cls in allowed]
     rule = f"secrets: {', '.join(refused)}" if refused else "secrets, of which there are none here"

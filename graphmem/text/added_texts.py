@@ -1,4 +1,4 @@
-"""Tagged parts of a text: contexts of graphmem, notes of coding agents, and the thoughts of a model. Pure."""
+"""Tagged parts of a text: graphmem contexts, notes of coding agents, and a model's thoughts. Pure."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
-# Characters that are invisible to a reader and could hide a tag from the pattern.
+# Invisible characters that could hide a tag from the pattern.
 _INVISIBLE = r"[\s\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]*"
 
 
@@ -24,10 +24,10 @@ def _opening(names: frozenset[str]) -> re.Pattern[str]:
 
 
 HOOK_TAG = "graphmem-context"
-"""The tag around a context that a hook of a coding agent injects."""
+"""The tag around a context injected by a coding agent's hook."""
 
 PROMPT_TAG = "graphmem_context"
-"""The tag around a context in the system prompt of a model."""
+"""The tag around a context in a model's system prompt."""
 
 _TAGS = (
     HOOK_TAG, PROMPT_TAG, "system-reminder", "command-name", "command-message", "command-args", "local-command-stdout",
@@ -43,13 +43,13 @@ def fence_line(text: str) -> str:
 
 
 MAX_LABEL_CHARACTERS = 80
-"""Characters of a name or a title at most that is shown as one."""
+"""Maximum characters of a name or title."""
 
 _NO_LABEL = re.compile(r"[#<>\[\]{}|`*\\]|[.!?:;](?=\s)|[。！？；]")
 
 
 def is_label(text: str) -> bool:
-    """Return whether a text on one line can be a name or a title: short, without markup, and not several sentences."""
+    """Return whether a one-line text can be a name or a title: short, without markup, and not several sentences."""
     return len(text) <= MAX_LABEL_CHARACTERS and not _NO_LABEL.search(re.sub(r"^\w{1,4}\.\s", "", text))
 
 
@@ -59,7 +59,7 @@ def fence_lines(texts: Iterable[str]) -> list[str]:
 
 
 def fence_values(value: object) -> object:
-    """Return a JSON value whose texts are each fenced as one line."""
+    """Return a JSON value with each of its texts fenced on one line."""
     match value:
         case str():
             return fence_line(value)
@@ -71,12 +71,12 @@ def fence_values(value: object) -> object:
 
 
 def fence_text(text: str) -> str:
-    """Return a text whose lines stay as they are, and in which no tag is opened or closed."""
+    """Return a text with its lines unchanged, but without opening or closing tags."""
     return escape_tags(text, _TAGS)
 
 
 def name_source(what: str, named: object) -> str:
-    """Return where a text is from, with its name or its address where that is one: "a web page (example.org)"."""
+    """Return the origin of a text, with its name or address if it is one: "a web page (example.org)"."""
     if not isinstance(named, str):
         return what
     line = fence_line(named)
@@ -84,12 +84,12 @@ def name_source(what: str, named: object) -> str:
 
 
 def fence_context(tag: str, text: str, attributes: str = "") -> str:
-    """Return a context between tags; nothing in it can close them, or open those of a program that adds texts."""
+    """Return a context between tags, escaped so that it cannot close them or open tags of programs that add texts."""
     return f"<{tag}{attributes}>\n{fence_text(text)}\n</{tag}>"
 
 
 def without_added_texts(text: str) -> str:
-    """Return what was said, without what a program added to it."""
+    """Return a message without the texts that a program added to it."""
     return _ADDED.sub("", text).strip()
 
 
@@ -97,10 +97,10 @@ _THOUGHT_TOKEN = re.compile(r"```|`[^`\n]*`|<(/?)(think|thinking|thought|reasoni
 
 
 def without_thoughts(text: str) -> str:
-    """Return what a model said, without the thoughts that some servers leave in its answers; code stays.
+    """Return a model's answer without the thoughts that some servers leave in it; code is unchanged.
 
-    A text that begins with thoughts which are cut off says nothing. Some templates put the opening tag into the prompt,
-    so that thoughts end with a tag that was not opened.
+    A text that begins with truncated thoughts has no answer. Some templates put the opening tag into the prompt, so
+    thoughts may end with a tag that was not opened.
     """
     said: list[str] = []
     position, opened, is_code = 0, None, False
@@ -121,5 +121,5 @@ def without_thoughts(text: str) -> str:
     if opened is None:
         said.append(text[position:])
     elif any(map(str.strip, said)):
-        said.append(text[opened.start() :])  # the tag is spoken of
+        said.append(text[opened.start() :])  # the tag is only mentioned
     return "".join(said).strip()

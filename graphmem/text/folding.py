@@ -1,4 +1,4 @@
-"""Words as full-text search also finds them: folded, and by pairs of letters in scripts without spaces. Pure."""
+"""Additional words for full-text search: folded, and by pairs of letters in scripts without spaces. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ UNSPACED_SCRIPTS = (
 )
 """Thai, Lao, Burmese, Khmer, Kana, Han and Hangul, as ranges of a regular expression's character class.
 
-Hangul is among them although Korean has spaces: its words carry their particles with them.
+Hangul is included although Korean has spaces, because particles are attached to its words.
 """
 
 UNSPACED_LETTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
@@ -23,22 +23,22 @@ _WHOLE_RUNS = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u30a0-\u30ff\
 """Runs of the unspaced scripts that Lucene does not divide into characters."""
 
 _ACCENTED = "\u02bc"
-"""A letter in the place of an accent of its own: a word that is written with one is no folded word."""
+"""A letter used as an accent: a word written with one is not a folded word."""
 
 FOLDED_TEXT = "folded_text"
 """The property of facts and messages that a full-text index reads in addition to their texts."""
 
 
 def letter_pairs(text: str) -> list[str]:
-    """Return each two adjacent letters of `text`, the terms of a script without spaces."""
+    """Return all pairs of adjacent letters of `text`, the terms of a script without spaces."""
     return [text[start : start + 2] for start in range(len(text) - 1)]
 
 
 def folded_words(text: str) -> list[str]:
-    """Return the words of `text` by which a search also finds it: those that are written differently once folded.
+    """Return the additional search words of `text`: those that differ once folded.
 
-    They are folded as the names of entities are: compatible forms, case, accents. A run of an unspaced script gives its
-    letters and pairs of letters.
+    They are folded like entity names: compatible forms, case, accents. A run of an unspaced script gives its letters
+    and pairs of letters.
     """
     if text.isascii():
         return []
@@ -51,5 +51,5 @@ def folded_words(text: str) -> list[str]:
 
 
 def join_folded_words(*texts: str | None) -> str | None:
-    """Return the folded words of texts as `FOLDED_TEXT` holds them; None if there are none."""
+    """Return the folded words of texts as stored in `FOLDED_TEXT`; None if there are none."""
     return " ".join(folded_words("\n".join(text for text in texts if text))) or None

@@ -1,4 +1,4 @@
-"""Names and identifiers in a text: the primitives of comparing names, and words in which each digit matters. Pure."""
+"""Names and identifiers in a text: primitives for comparing names, and words in which each digit matters. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 
 
 def fold_name(name: str) -> str:
-    """Return a name as names are compared: case, width, accents and punctuation gone, words separated by one space."""
+    """Return a name in its comparison form: no case, width, accents or punctuation, words separated by one space."""
     if name.isascii():
         return " ".join(_ASCII_WORD.findall(name.lower()))
     folded = fold_accents(normalise(name))
@@ -34,17 +34,17 @@ def fold_name(name: str) -> str:
 
 
 def name_words(name: str) -> list[str]:
-    """Return the words of a name as they are compared."""
+    """Return the words of a name in their comparison form."""
     return fold_name(name).split()
 
 
 def words_with_digits(words: Iterable[str]) -> frozenset[str]:
-    """Return the words that hold a digit, which are the same in two names only if they are equal."""
+    """Return the words that contain a digit, which only match between two names if they are equal."""
     return frozenset(word for word in words if any(char.isdigit() for char in word))
 
 
 def strip_possessive(text: str) -> str:
-    """Return `text` without the endings of possessives."""
+    """Return `text` without possessive endings."""
     return POSSESSIVE_ENDING.sub("", text)
 
 
@@ -61,7 +61,7 @@ def max_typos(length: int) -> int:
 
 
 def edit_distance(one: str, other: str, limit: int) -> int | None:
-    """Return the inserted, deleted, replaced and transposed characters between two texts; None above `limit`."""
+    """Return the inserted, deleted, replaced and transposed characters between two texts, or None above `limit`."""
     distance = OSA.distance(one, other, score_cutoff=limit)
     return distance if distance <= limit else None
 
@@ -80,7 +80,7 @@ def may_be_same_first_name(one: str, other: str) -> bool:
 
 
 def first_name_forms(word: str) -> frozenset[str]:
-    """Return the nicknames of a folded first name and the names of which it is a nickname."""
+    """Return the nicknames of a folded first name and the names it is a nickname of."""
     nicknames = _nicknames()
     return frozenset([*nicknames.nicknames_of(word), *nicknames.canonicals_of(word)])
 
@@ -109,7 +109,7 @@ _JOINT = re.compile(r"(?<=[^\W\d_])[-._/](?=\d)|(?<=\d)[-._/](?=[^\W\d_])")
 _YEAR = re.compile(r"(?:19|20)\d\d")
 
 _NUMBERED = re.compile(r"[\d.,/-]*\d[^\W\d_]?")
-"""A number as the things of a kind have it, such as 1803, 737-800 and 12A."""
+"""A number that identifies one thing of a kind, such as 1803, 737-800 and 12A."""
 
 _IN_TIME_OR_AMOUNT = re.compile(r"[:$€£¥%]")
 
@@ -125,10 +125,10 @@ class Identifier(NamedTuple):
 
 
 def find_identifiers(text: str, languages: tuple[str, ...]) -> list[Identifier]:
-    """Return the identifiers in a text, but no times and amounts.
+    """Return the identifiers in a text, excluding times and amounts.
 
     An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
-    word that means something (iPhone 14, room 1803, bus no. 42, but not "in 2023" or "5 km") or after "#".
+    content word (iPhone 14, room 1803, bus no. 42, but not "in 2023" or "5 km") or after "#".
     """
     return [*_find(text, languages)]
 
@@ -153,12 +153,12 @@ def _find(text: str, languages: tuple[str, ...]) -> Iterator[Identifier]:
 
 
 def _kinds_of(token: str) -> Iterable[str]:
-    """Return the kinds of a word with digits: with its own letters, and with any letters and so many digits."""
+    """Return the kinds of a word with digits: with its own letters, and with any letters and this number of digits."""
     return _DIGITS.sub("0", token), re.sub(r"[^\W\d_]", "a", re.sub(r"\d", "0", token))
 
 
 def _numbered_words(before: list[str], gap: str, languages: tuple[str, ...]) -> Iterator[str]:
-    """Yield what a number is the number of: the word before it, and an empty text where it is marked as a number."""
+    """Yield the kinds of thing a number may identify: the word before it, and an empty text if marked as a number."""
     words = before
     if words and words[-1] in load_words(*languages).numbering_words and gap.strip() in ("", ".", "°"):
         words = words[:-1]
@@ -173,14 +173,14 @@ def _numbered_words(before: list[str], gap: str, languages: tuple[str, ...]) -> 
 
 @cache_by_text
 def _kinds_and_names(text: str, languages: tuple[str, ...]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the kinds and the names of the identifiers in a text; those of a statement are needed by each search."""
+    """Return the kinds and names of the identifiers in a text; cached, since every search needs each statement's."""
     found = find_identifiers(text, languages)
     kinds = frozenset(kind for identifier in found for kind in identifier.names)
     return kinds, frozenset(name for identifier in found for name in identifier.names.values())
 
 
 def names_other(asked: Iterable[Identifier], text: str, languages: tuple[str, ...]) -> bool:
-    """Return whether a text has an identifier of a kind that is asked for, and none of those asked for."""
+    """Return whether a text has an identifier of a requested kind, but none of the requested identifiers."""
     if not _DIGITS.search(text):
         return False
     wanted: dict[str, set[str]] = {}
@@ -191,9 +191,9 @@ def names_other(asked: Iterable[Identifier], text: str, languages: tuple[str, ..
 
 
 def names_each(asked: Iterable[Identifier], text: str) -> bool:
-    """Return whether a text has each identifier that is asked for, with or without a separator.
+    """Return whether a text has each requested identifier, with or without a separator.
 
-    A number that may be a year is not looked for: what held then need not say so.
+    A number that may be a year is not required: facts from that time need not say so.
     """
     tokens = [_JOINT.sub("", token) for token in _TOKEN.findall(normalise(text))]
     known = {*tokens, *(one + other for one, other in pairwise(tokens))}

@@ -11,17 +11,17 @@ from functools import lru_cache
 ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f]")
 """Combining diacritics, Hebrew points and Arabic vowel signs: marks that writers leave out.
 
-The marks of other scripts, such as Japanese voicing marks and Devanagari vowel signs, change the letter and stay.
+The marks of other scripts, such as Japanese voicing marks and Devanagari vowel signs, change the letter and are kept.
 """
 
 
 _STROKES = {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
-"""Latin letters in lower case that Unicode does not decompose, as people write them without their strokes."""
+"""Lower-case Latin letters that Unicode does not decompose, with their usual spelling without strokes."""
 
 _BASE_LETTERS = str.maketrans(_STROKES)
 
 FOLDINGS = [*([char, ""] for code in range(0x300, 0x660) if ACCENTS.fullmatch(char := chr(code))), *_STROKES.items()]
-"""What `fold_accents` replaces in a text in NFKD, and by what: for queries that fold."""
+"""The replacements of `fold_accents` in a text in NFKD, for queries that fold."""
 
 
 def normalise(text: str) -> str:
@@ -30,7 +30,7 @@ def normalise(text: str) -> str:
 
 
 def fold_accents(text: str) -> str:
-    """Return `text` without the marks and strokes that writers leave out, its other characters composed (NFC)."""
+    """Return `text` without the marks and strokes that writers leave out, with other characters composed (NFC)."""
     return unicodedata.normalize("NFC", ACCENTS.sub("", unicodedata.normalize("NFKD", text))).translate(_BASE_LETTERS)
 
 
@@ -69,7 +69,7 @@ _LATIN = str.maketrans(
 
 
 def to_latin(text: str) -> str:
-    """Return a text folded and in Latin letters as far as it is in Cyrillic or Greek."""
+    """Return a text folded, with Cyrillic and Greek letters converted to Latin."""
     return fold_accents(normalise(text)).translate(_LATIN)
 
 
@@ -86,12 +86,12 @@ _NON_ASCII = re.compile(r"[\x00-\x7f]?[^\x00-\x7f]+")
 """Characters that may be folded, with the one before them, which a combining character changes."""
 
 _MAX_CLUSTER = 8
-"""Most characters that are composed together."""
+"""Maximum characters that are composed together."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """Folded text and the range of the original behind each of its characters; None stands for the same offsets."""
+    """Folded text and the range of the original behind each of its characters; None means equal offsets."""
 
     text: str
     starts: Sequence[int] | None = None
@@ -104,7 +104,7 @@ class FoldedText:
         return self.starts[start], self.ends[end - 1]
 
     def replace(self, pattern: re.Pattern[str], replacement: Callable[[re.Match[str]], str]) -> FoldedText:
-        """Return the text with each match replaced by characters that all stand for the whole match."""
+        """Return the text with each match replaced; all replacement characters map to the whole match."""
         builder, at = _Builder(), 0
         for match in pattern.finditer(self.text):
             builder.copy(self, at, match.start())
@@ -125,13 +125,13 @@ class _Builder:
         self._ends: list[int] = []
 
     def add(self, text: str, start: int, end: int) -> None:
-        """Add characters that all stand for one range."""
+        """Add characters that all map to one range."""
         self._parts.append(text)
         self._starts += [start] * len(text)
         self._ends += [end] * len(text)
 
     def copy(self, source: FoldedText, start: int, end: int) -> None:
-        """Add a range of a folded text as it is."""
+        """Add a range of a folded text unchanged."""
         self._parts.append(source.text[start:end])
         self._starts += range(start, end) if source.starts is None else source.starts[start:end]
         self._ends += range(start + 1, end + 1) if source.ends is None else source.ends[start:end]
@@ -153,7 +153,7 @@ def fold(text: str) -> FoldedText:
 
 
 def is_blank(text: str) -> bool:
-    """Return whether a text has no visible character: white space and what `fold` removes are not seen."""
+    """Return whether a text has no visible character, ignoring white space and everything that `fold` removes."""
     return all(char.isspace() or char == _BRAILLE_BLANK or not _fold_char(char) or char < " " for char in text)
 
 

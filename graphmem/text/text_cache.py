@@ -7,18 +7,20 @@ from functools import lru_cache, wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
 MAX_SHORT_CHARACTERS, MAX_SHORT_TEXTS = 500, 8192
-"""Longest of the short texts, which most statements and messages are, and of how many a function keeps the results:
-those of some twenty active users."""
+"""Maximum characters of a short text, as most are, and the number of short texts whose results a function keeps.
+
+These are the statements and messages of some twenty active users.
+"""
 
 MAX_LONG_CHARACTERS, MAX_LONG_TEXTS = 8000, 256
-"""The same of longer texts, whose results take more memory."""
+"""The same limits for longer texts, whose results take more memory."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def cache_by_text(function: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
-    """Return the function with the results of the texts that were given last; they must be immutable."""
+    """Return the function with a cache of its most recent results, which must be immutable."""
     short: Callable[..., T] = lru_cache(maxsize=MAX_SHORT_TEXTS)(function)
     long: Callable[..., T] = lru_cache(maxsize=MAX_LONG_TEXTS)(function)
 

@@ -1,7 +1,7 @@
 """Time expressions in text, such as "in May 2023" and "la semana pasada", read in the language of the text.
 
-`dateparser` reads dates and the relative times of English. It misses many of other languages: these are data in
-`relative_times/<language>.toml`, patterns by the English phrase that means the same.
+`dateparser` reads dates, and relative times in English. It misses many in other languages: these are data in
+`relative_times/<language>.toml`, patterns by the English phrase with the same meaning.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from graphmem.text.tokenising import script_language, split_words
 from graphmem.text.word_lists import LANGUAGES, WESTERN_LANGUAGES, WordLists, load_words
 
 MAX_SCORE_GAP = 1
-"""Words of its own that a text may have fewer of a language than of the likeliest one, to be read in it too."""
+"""Maximum lag in language-specific words behind the likeliest language for a text to be read in that language too."""
 
 _FOLDER = files(__package__) / "relative_times"
 _ENGLISH_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SCRIPT_LANGUAGES = {"zh": ("zh", "ja")}
-"""The languages of a script that several write in."""
+"""The languages of scripts shared by several languages."""
 
 
 class RelativeTime(NamedTuple):
-    """A relative time in a text: its place, its words, and the English phrase that means the same."""
+    """A relative time in a text: its place, its words, and the English phrase with the same meaning."""
 
     start: int
     end: int
@@ -47,10 +47,10 @@ class RelativeTime(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimePhrases:
-    """How one language names times: `relative` are patterns with the English phrase that each means.
+    """The time phrases of one language: `relative` are patterns with the English phrase that each means.
 
     The groups `unit` and `number` of a pattern stand for the words in `units` and `numbers`, which give the English
-    words and the digits. `frequent` are words by which a text is known to be in the language.
+    words and the digits. `frequent` are words that identify a text as being in the language.
     """
 
     frequent: frozenset[str]
@@ -58,12 +58,12 @@ class TimePhrases:
     numbers: Mapping[str, str]
     relative: Sequence[tuple[re.Pattern[str], str]]
     deadline: re.Pattern[str] | None = None
-    """Finds, at the end of a text, a word after which a time is ahead, such as "by"."""
+    """Finds, at the end of a text, a word that indicates a time ahead, such as "by"."""
     between: re.Pattern[str] | None = None
     """Finds a range of dates by its groups `first` and `last`, as in "from March to May 2026", or `day` and `end`."""
 
     def find(self, text: str) -> Iterator[RelativeTime]:
-        """Yield the relative times in a text, those that begin first and of these the longest."""
+        """Yield the relative times in a text; of overlapping ones the first, and of these the longest."""
         found = [(match, english) for pattern, english in self.relative for match in pattern.finditer(text)]
         end = 0
         for match, english in sorted(found, key=lambda pair: (pair[0].start(), -pair[0].end())):
@@ -81,7 +81,7 @@ class TimePhrases:
 
 @cache
 def load_time_phrases(language: str) -> TimePhrases:
-    """Return how a language names times; nothing for a language without a file."""
+    """Return the time phrases of a language, empty for a language without a file."""
     source = _FOLDER / f"{language}.toml"
     if not source.is_file():
         return TimePhrases(frozenset(), {}, {}, ())
@@ -126,9 +126,9 @@ def _compile_between(words: WordLists, joints: Mapping[str, str]) -> re.Pattern[
 
 
 def likely_languages(text: str, preferred: Sequence[str]) -> dict[str, bool]:
-    """Return the languages (ISO 639-1) that a text may be written in, the likeliest first, and whether each is certain.
+    """Return the languages (ISO 639-1) that a text may be in, the likeliest first, and whether each is certain.
 
-    They are told by its script and its frequent words. Of equally likely ones, `preferred` come first; a text without
+    They are identified by its script and its frequent words. In a tie, `preferred` languages come first; a text without
     any frequent word may be in each of these and in no other.
     """
     if (by_script := script_language(text)) is not None:
@@ -159,12 +159,12 @@ def _fill(pattern: str, named: Mapping[str, str]) -> str:
 
 
 MAX_QUESTION_CHARACTERS = 500
-"""Characters of a question that are searched for times."""
+"""Maximum characters of a question that are searched for times."""
 
 MIN_WORD_LENGTH = {True: 3, False: 4}
-"""Letters of a word that can mean a time, by whether the language is certain.
+"""Minimum letters of a word that can mean a time, by whether the language is certain.
 
-Shorter ones are weekdays in one language ("Je", "we", "ma"), and words of three letters are times in some. Words of a
+Shorter ones are weekdays in some language ("Je", "we", "ma"), and three-letter words are times in some. Words of a
 script without spaces may have any length.
 """
 
@@ -174,7 +174,7 @@ _ARTICLE = re.compile(r"^[^\W\d]{2,3}\s+(?=\d{1,2}(?!\d))")
 _DAY = re.compile(r"\d{1,2}(?:\.|[^\W\d]{1,2}|[ºª])?")
 _DECADE = re.compile(r"^['’]?\d{2,4}s$", re.IGNORECASE)
 _YEAR_ALONE = re.compile(r"^(?P<words>(?:[^\W\d]{1,2}\s+)*)(?P<sign>\W?)\d{4}(?:\s+[^\W\d]{1,2})*$")
-"""A year without a month or another word of a time; words of two letters are prepositions of some language."""
+"""A year without a month or other time word; words of two letters are prepositions of some language."""
 
 _YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")
 _DATE_BEFORE, _DATE_AFTER = re.compile(r"\d[./-]$"), re.compile(r"^[./-]\d")
@@ -187,9 +187,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 @dataclass(frozen=True, slots=True)
 class TimeExpression:
-    """A time that a text names: its words, the time meant without a zone, and its precision.
+    """A time named by a text: its words, the time meant without a zone, and its precision.
 
-    The precision is `time`, `day`, `week`, `month` or `year`; that of a range, which ends before `until`, is `weekend`,
+    The precision is `time`, `day`, `week`, `month` or `year`; for a range, which ends before `until`, it is `weekend`,
     `quarter` or `range`.
     """
 
@@ -214,11 +214,11 @@ class TimeRange:
 def find_time_expressions(
     text: str, base: datetime, languages: Sequence[str], *, prefer_past: bool = False
 ) -> list[TimeExpression]:
-    """Return the times that `text` names as of `base`, which has no zone; words that mostly mean no time are left out.
+    """Return the times that `text` names as of `base`, which has no zone; words that rarely mean a time are left out.
 
-    A text is read in its own language. Where that is not certain, it is read in each that it may be in, of which
-    `languages` are preferred, and the one that understands most of it counts. With `prefer_past` a month or weekday
-    without a year is the latest one before `base`, else the nearest.
+    A text is read in its own language. If that is uncertain, it is read in each possible language, preferring
+    `languages`, and the one that understands most of it counts. With `prefer_past`, a month or weekday without a year
+    is the latest one before `base`, else the nearest.
     """
     readings = [
         _read(text, base, language, prefer_past=prefer_past, min_length=MIN_WORD_LENGTH[is_certain])
@@ -251,7 +251,7 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
 
 
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
-    """Return the times that a text of a language names, in their order."""
+    """Return the times named by a text in a language, in order."""
     placed, rest = _read_relative_times(text, base, language, prefer_past=prefer_past)
     if not _may_name_time(rest, language):
         return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
@@ -279,14 +279,14 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
 
 
 _UNCERTAIN_TERMS = frozenset(["name", "date_order", "skip", "pertain", "ago", "in", "simplifications"])
-"""Sections of what `dateparser` knows of a language that name no time alone."""
+"""Sections of `dateparser`'s language data that do not name a time on their own."""
 
 _PATTERN_SIGNS = re.compile(r"\\.|[^\W\d_]*\?|[^\w\s'-]")
-"""What is no word in a pattern: escapes, letters that may be absent, and signs."""
+"""Non-word parts of a pattern: escapes, optional letters, and signs."""
 
 
 def _may_name_time(text: str, language: str) -> bool:
-    """Return whether a text has a digit or a word without which `dateparser`, which is slow, finds no time in it."""
+    """Return whether a text has a digit or word that `dateparser`, which is slow, needs to find a time in it."""
     if language not in WESTERN_LANGUAGES or UNSPACED_LETTER.search(text) or any(map(str.isdigit, text)):
         return True
     return not _time_words(language).isdisjoint(_words_of(text))
@@ -294,7 +294,7 @@ def _may_name_time(text: str, language: str) -> bool:
 
 @cache
 def _time_words(language: str) -> frozenset[str]:
-    """Return the words of a language of which `dateparser` needs one, or a digit, to find a time."""
+    """Return the words of a language, one of which (or a digit) `dateparser` needs to find a time."""
     terms: Mapping[str, Any] = default_loader.get_locale(language).info
     named = [words for key, words in terms.items() if key not in _UNCERTAIN_TERMS and isinstance(words, list)]
     names = chain.from_iterable([*named, *terms["relative-type"].values()])
@@ -312,7 +312,7 @@ def _words_of(text: str) -> list[str]:
 def _read_relative_times(
     text: str, base: datetime, language: str, *, prefer_past: bool
 ) -> tuple[list[tuple[int, TimeExpression]], str]:
-    """Return the relative times and ranges in a text with their places, and the text with blanks in place of them."""
+    """Return the relative times and ranges in a text with their places, and the text with blanks in their place."""
     parser = DateDataParser(languages=["en"], settings={"RELATIVE_BASE": base, "RETURN_TIME_AS_PERIOD": True})
     phrases = load_time_phrases(language)
     placed, rest = [], text
@@ -335,7 +335,7 @@ def _blank(text: str, start: int, end: int) -> str:
 
 
 def _read_between(match: re.Match[str], base: datetime, language: str) -> TimeExpression | None:
-    """Return the range of a match; the first date takes the month and year that only the last one has."""
+    """Return the range of a match; the first date takes over a month and year that only the last one has."""
     parser = DateDataParser(languages=[language], settings={"RELATIVE_BASE": base, "PREFER_DAY_OF_MONTH": "first"})
     first, last = (_ARTICLE.sub("", part) for part in (match["first"] or match["day"], match["last"] or match["end"]))
     if _DAY.fullmatch(first):
@@ -354,7 +354,7 @@ def _read_between(match: re.Match[str], base: datetime, language: str) -> TimeEx
 
 
 def _to_named_range(found: RelativeTime, base: datetime, *, prefer_past: bool) -> TimeExpression | None:
-    """Return the range that the English phrase of a relative time means; None if it means no range."""
+    """Return the range meant by a relative time's English phrase, or None if it means no range."""
     match found.english.split():
         case [("last" | "this" | "next") as side, "weekend"]:
             start = _midnight(base) - timedelta(days=base.weekday() - 5) + timedelta(weeks=_SIDES[side])
@@ -387,13 +387,13 @@ _SIDES = {"last": -1, "this": 0, "next": 1}
 
 
 def _quarter(text: str, year: int, number: int) -> TimeExpression:
-    """Return a quarter by its number in a year, counted from 0; it may be of another year."""
+    """Return a quarter by its number, counted from 0 in `year`; it may be in another year."""
     start = _shift(datetime(year, 1, 1), 3 * number, "month")
     return TimeExpression(text, start, "quarter", _shift(start, 3, "month"))
 
 
 def _shift(time: datetime, count: int, unit: str) -> datetime:
-    """Return a time some days, weeks, months or years later; the last day of a shorter month."""
+    """Return a time some days, weeks, months or years later, at most the last day of a shorter month."""
     if unit.startswith(("day", "week")):
         return time + timedelta(days=count * (7 if unit.startswith("week") else 1))
     months = time.month - 1 + count * (12 if unit.startswith("year") else 1)
@@ -459,10 +459,10 @@ def _may_precede_year(before: str) -> bool:
 
 
 def _is_count(before: str, after: str) -> bool:
-    """Return whether a four-digit number between two texts is a sum of money or counts things.
+    """Return whether a four-digit number between two texts is a sum of money or a count.
 
-    It is a sum where it says what a sum of money is ("the rent is 1950"), and counts where a thing follows it and no
-    word of a time or of whose the year is stands before it: "are there 2017 files?", but not "my 2017 budget".
+    It is a sum if it states what a sum of money is ("the rent is 1950"), and a count if a thing follows it and no time
+    word or possessive stands before it: "are there 2017 files?", but not "my 2017 budget".
     """
     words = load_words(*LANGUAGES)
     said = [word.casefold() for word in _WORD.findall(re.split(r"[.!?;]", before)[-1])]
@@ -481,7 +481,7 @@ def _to_range(expression: TimeExpression) -> TimeRange:
 
 
 def _bounds(expression: TimeExpression) -> tuple[datetime, datetime]:
-    """Return when the day, week, month, year or range of an expression starts and ends."""
+    """Return the start and end of an expression's day, week, month, year or range."""
     start = _midnight(expression.at)
     match expression.precision:
         case _ if expression.until is not None:

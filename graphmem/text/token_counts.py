@@ -25,12 +25,12 @@ def _encoding() -> Encoding:
 
 @cache_by_text
 def count_tokens(text: str) -> int:
-    """Return how many cl100k_base tokens `text` has; the names of special tokens count as plain text."""
+    """Return the number of cl100k_base tokens in `text`; the names of special tokens count as plain text."""
     return len(_encoding().encode_ordinary(replace_surrogates(text)))
 
 
 def truncate_to_tokens(text: str, limit: int) -> str:
-    """Return the beginning of `text`, cut between characters, that has at most `limit` tokens."""
+    """Return the beginning of `text`, cut between characters, with at most `limit` tokens."""
     if limit <= 0:
         return ""
     text = replace_surrogates(text)
@@ -39,7 +39,7 @@ def truncate_to_tokens(text: str, limit: int) -> str:
         return text
     while True:
         kept = _encoding().decode_bytes(tokens[:limit]).decode("utf-8", "ignore")
-        # Without the character that the cut split, the rest can have more tokens than before.
+        # Without the character split by the cut, the rest can have more tokens than before.
         recounted = _encoding().encode_ordinary(kept)
         if len(recounted) <= limit:
             return kept

@@ -1,4 +1,4 @@
-"""Words of a text: their stems, languages, where a quote stands, and the terms and queries of Lucene. Pure."""
+"""Words of a text: their stems, languages, positions of quotes, and terms and queries for Lucene. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LETTERS_AND_DIGITS = re.compile(r"[^\W_]+")
 
 
 def split_words(text: str) -> list[str]:
-    """Return the runs of letters and digits in `text`, in order and as they are written."""
+    """Return the runs of letters and digits in `text`, in order and as written."""
     return _LETTERS_AND_DIGITS.findall(text)
 
 
@@ -35,19 +35,19 @@ def _stemmer(language: str) -> Stemmer.Stemmer | None:
 
 
 def stem(word: str, language: str = "en") -> str:
-    """Return the Snowball stem of a case-folded word; a word of a language without a stemmer is its own stem."""
+    """Return the Snowball stem of a case-folded word, or the word itself for a language without a stemmer."""
     stemmer = _stemmer(language)
     return str(stemmer.stemWord(word)) if stemmer else word
 
 
 def stem_all(words: Sequence[str], language: str = "en") -> list[str]:
-    """Return the stems of words as `stem` does, in one call, which is faster."""
+    """Return the stems of words as `stem` does, in one faster call."""
     stemmer = _stemmer(language)
     return stemmer.stemWords(words) if stemmer else [*words]
 
 
 def stem_prefix(word: str) -> str:
-    """Return the letters that `word` and its stem begin with, for searches by prefix."""
+    """Return the common beginning of `word` and its stem, for prefix searches."""
     prefix = stem(word)
     while not word.startswith(prefix):
         prefix = prefix[:-1]
@@ -78,7 +78,7 @@ _SCRIPTS = (
     ("zh", re.compile("[\u3400-\u9fff]")),
     ("ru", re.compile("[\u0400-\u04ff]")),
 )
-"""Scripts that identify a language, in the order of the search: Japanese uses Chinese characters too."""
+"""Scripts that identify a language, in search order: Japanese uses Chinese characters too."""
 
 _LATIN_LANGUAGES = tuple(language for language in LANGUAGES if language != "ru")
 _OTHER_SCRIPT = re.compile("[\u0370-\u03ff\u0530-\u1fff]")
@@ -87,13 +87,13 @@ _APOSTROPHE = re.compile("['’]")
 
 
 def script_language(text: str) -> str | None:
-    """Return the ISO 639-1 code of the language that the script of a text identifies; None for Latin letters."""
+    """Return the ISO 639-1 code of the language identified by a text's script, or None for Latin letters."""
     return next((language for language, letters in _SCRIPTS if letters.search(text)), None)
 
 
 @lru_cache(maxsize=4096)
 def detect_languages(text: str) -> tuple[str, ...]:
-    """Return the ISO 639-1 codes of the languages that fit a text best; none if it is unknown."""
+    """Return the ISO 639-1 codes of the languages that fit a text best; empty if unknown."""
     if (by_script := script_language(text)) is not None:
         return (by_script,)
     if _OTHER_SCRIPT.search(text):
@@ -110,9 +110,9 @@ _QUOTED_WORD = re.compile(r"\w+")
 
 
 def find_words(quote: str, text: str) -> tuple[int, int] | None:
-    """Return the start and the end of the first place in a text that repeats the words of a quote, or None.
+    """Return the start and end of the first place in a text that repeats the words of a quote, or None.
 
-    Case, width and what stands between words make no difference. A quote without a word stands nowhere.
+    Case, width and characters between words are ignored. A quote without words is never found.
     """
     words = _QUOTED_WORD.findall(fold(quote).text)
     if not words:
@@ -126,17 +126,17 @@ def find_words(quote: str, text: str) -> tuple[int, int] | None:
 
 
 MAX_QUERY_TERMS = 150
-"""Most terms of one query; Lucene refuses more than 1,024 clauses, and each term is one clause per field."""
+"""Maximum terms of a query; Lucene refuses more than 1,024 clauses, and each term is one clause per field."""
 
 MAX_WORD_LENGTH = 64
-"""Characters of a word that are searched for."""
+"""Maximum characters of a word that are searched for."""
 
 _SYNTAX_CHARACTER = re.compile(r'([+\-&|!(){}\[\]^"~*?:\\/<>=])')
 _PUNCTUATION = "".join(map(chr, range(33, 48))) + ":;<=>?@[\\]^`{|}~…“”‘’„«»‹›、。，！？；：（）「」『』·¿¡"
 
 
 def query_terms(text: str) -> list[str]:
-    """Return the first distinct words of `text` in lower case, without punctuation around them, and their folded forms.
+    """Return the first distinct words of `text` in lower case, without surrounding punctuation, and their folded forms.
 
     Text that is not blank has at least one. A word of an unspaced script counts as one term per letter.
     """
@@ -156,7 +156,7 @@ def query_terms(text: str) -> list[str]:
 
 
 def escape_syntax(word: str) -> str:
-    """Return `word` with a backslash before each character that Lucene's query syntax reads as an operator."""
+    """Return `word` with a backslash before each character that is an operator in Lucene's query syntax."""
     return _SYNTAX_CHARACTER.sub(r"\\\1", word)
 
 
@@ -171,7 +171,7 @@ def build_lucene_query(terms: Sequence[str], group_keys: Iterable[str], fields: 
 
 
 MAX_TOKEN_LENGTH = 255
-"""Characters of a token; a longer run of letters is cut into several."""
+"""Maximum characters of a token; a longer run of letters is cut into several."""
 
 _MARKS = (
     "\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
@@ -202,14 +202,14 @@ _STOP_WORDS = frozenset(
     | {"on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to"}
     | {"was", "will", "with"}
 )
-"""Those of Lucene."""
+"""Lucene's stop words."""
 
 _porter_stemmer = Stemmer.Stemmer("porter")
 
 
 @lru_cache(maxsize=4096)
 def lucene_terms(text: str) -> tuple[str, ...]:
-    """Return the terms of a text in order, with repetitions; stop words make none."""
+    """Return the terms of a text in order, with repetitions, excluding stop words."""
     terms = []
     for run in _TOKEN.findall(text):
         if not _ALPHANUMERIC.search(run):

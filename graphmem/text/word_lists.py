@@ -1,4 +1,4 @@
-"""The word lists of each language, read once from the TOML files in `words/`, and regular expressions of them."""
+"""The word lists of each language, read once from the TOML files in `words/`, and regular expressions from them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LANGUAGES = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "ru")
 """The languages with word lists, as ISO 639-1 codes."""
 
 WESTERN_LANGUAGES = LANGUAGES[:7]
-"""The languages read without knowing which one a text is in; the words of the other two collide with them."""
+"""The languages read without knowing the language of a text; the words of the other two collide with them."""
 
 WRITTEN_LANGUAGES = (*LANGUAGES, "ja", "zh", "ko")
-"""All languages with word lists; those of the last three are looked for anywhere in a text without spaces."""
+"""All languages with word lists; words of the last three are searched anywhere in a text without spaces."""
 
 _WORDS = files(__package__) / "words"
 
@@ -27,46 +27,46 @@ class WordLists:
     """The word lists of one language, or of several merged into one; all words are case-folded."""
 
     stop_words: frozenset[str] = frozenset()
-    """Words that join or ask and say nothing of the topic."""
+    """Words that connect or ask and say nothing about the topic."""
 
     topicless_words: frozenset[str] = frozenset()
-    """Further words that do not tell what a question is about, such as "want" and "favourite"."""
+    """Further words that say nothing about a question's topic, such as "want" and "favourite"."""
 
     first_person: frozenset[str] = frozenset()
-    """Words by which writers mean themselves."""
+    """Words with which writers refer to themselves."""
 
     months: Mapping[str, int] = field(default_factory=dict)
     """Names and abbreviations of months, with their numbers from 1."""
 
     ambiguous_months: frozenset[str] = frozenset()
-    """Names of months that are other words when they begin with a small letter."""
+    """Names of months that are other words when lower-case."""
 
     weekdays: Mapping[str, int] = field(default_factory=dict)
     """Names of weekdays, with their numbers from 1 for Monday."""
 
     ambiguous_time_words: frozenset[str] = frozenset()
-    """Words that a date parser reads as times and that mostly mean something else."""
+    """Words that a date parser reads as times but that mostly mean something else."""
 
     time_fillers: frozenset[str] = frozenset()
-    """Words around a time expression that are no part of it."""
+    """Words around a time expression that do not belong to it."""
 
     time_prepositions: frozenset[str] = frozenset()
     """Words before an ambiguous time word that show that it means a time."""
 
     year_introducers: frozenset[str] = frozenset()
-    """Further words between which and a number that is a year no other word stands, as in "during 2020"."""
+    """Further words that directly precede a year, as in "during 2020"."""
 
     numbering_words: frozenset[str] = frozenset()
-    """Words between what a thing is and its number, as in "bus number 42" and "bus no. 42"."""
+    """Words between the name of a thing and its number, as in "bus number 42" and "bus no. 42"."""
 
     overview_phrases: frozenset[str] = frozenset()
     """Phrases of questions that ask for a summary or for the order of events."""
 
     overview_words: frozenset[str] = frozenset()
-    """Further words of such questions that do not tell what they are about."""
+    """Further words of such questions that say nothing about their topic."""
 
     function_words: frozenset[str] = frozenset()
-    """Frequent words by which a text is known to be in the language."""
+    """Frequent words that identify a text as being in the language."""
 
     negations: frozenset[str] = frozenset()
     """Words that deny a statement or say that it has ended."""
@@ -75,27 +75,27 @@ class WordLists:
     """Words for an unnamed user in statements."""
 
     articles: frozenset[str] = frozenset()
-    """Articles, which a merged statement may have or not."""
+    """Articles, which a merged statement may add or omit."""
 
     copulas: frozenset[str] = frozenset()
-    """Forms of the present of "to be", which a merged statement may have or not."""
+    """Present-tense forms of "to be", which a merged statement may add or omit."""
 
     conjunctions: frozenset[str] = frozenset()
-    """Words that mean "and", which a merged statement may have or not."""
+    """Words that mean "and", which a merged statement may add or omit."""
 
     numbers: Mapping[str, str] = field(default_factory=dict)
     """Number words and ordinals, with their digits."""
 
     ambiguous_numbers: Mapping[str, str] = field(default_factory=dict)
-    """Words that mean a number in some sentences only, such as "one", "second" and "both"."""
+    """Words that only mean a number in some sentences, such as "one", "second" and "both"."""
 
     money_words: frozenset[str] = frozenset()
-    """Words for sums of money, with which a number without a currency is an amount, as in "rent is 1200"."""
+    """Words for sums of money, which make a number without a currency an amount, as in "rent is 1200"."""
 
     titles: frozenset[str] = frozenset()
 
     legal_forms: frozenset[str] = frozenset()
-    """Words in the name of a company that say what kind of company it is."""
+    """Words in a company's name that give its legal form."""
 
     generic_name_words: frozenset[str] = frozenset()
     """Further words that add nothing to the name of a thing."""
@@ -133,7 +133,7 @@ def _merge(lists: Iterable[WordLists]) -> WordLists:
 
 
 WordsByLanguage = Mapping[str, tuple[str, ...]]
-"""Words as regular expressions, by the language they belong to (ISO 639-1)."""
+"""Words as regular expressions, by language (ISO 639-1)."""
 
 
 def all_words(words: WordsByLanguage) -> list[str]:
@@ -142,6 +142,6 @@ def all_words(words: WordsByLanguage) -> list[str]:
 
 
 def compile_words(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern that finds any of the words, in any case; without words it finds nothing."""
+    """Return a pattern that matches any of the words, in any case; without words it matches nothing."""
     alternatives = "|".join(words)
     return re.compile(rf"\b(?:{alternatives})\b" if alternatives else r"(?!)", re.IGNORECASE)

@@ -1,9 +1,9 @@
 """The copies of active users in memory: loaded in the background, updated by reads, and dropped by size.
 
 A group becomes resident at its second read within ten minutes, or at the first one within ten minutes of a write. That
-read waits for the copy of a small group, which one query returns; of a larger one it asks the database. A read brings
-its copy up to the revision of the group, again until that is applied; one from which something may have been removed is
-loaded again.
+read waits for the copy if the group is small, since one query returns it; otherwise it asks the database. A read brings
+its copy up to the revision of the group, repeating until that is applied; a copy from which something may have been
+removed is loaded again.
 """
 
 from __future__ import annotations
@@ -33,45 +33,45 @@ from graphmem.tenants.rights import Rights
 from graphmem.tenants.spaces import GroupState, Reader
 
 ACTIVE_SECONDS = 600
-"""Seconds within which a group is read twice, or read after a write, to become resident."""
+"""Seconds within which two reads, or a read after a write, make a group resident."""
 
 IDLE_SECONDS = 3_600
-"""Seconds after which a copy is dropped, so that no process keeps what another has erased."""
+"""Seconds after which an unused copy is dropped, so that no process keeps what another has erased."""
 
 KEPT_SECONDS = 60
-"""Seconds after a read in which a copy is not dropped to make room, and after which room is looked for again."""
+"""Seconds after a read in which a copy is not dropped to make room, and after which room is sought again."""
 
 MAX_TRACKED_GROUPS = 20_000
-"""Groups whose latest reads are remembered."""
+"""Maximum groups whose latest reads are remembered."""
 
 MAX_SHARE = 0.25
-"""Largest share of the memory for copies that one group may take."""
+"""Maximum share of the memory for copies that one group may take."""
 
 PAGE = 200
-"""Elements that are fetched at once while a copy is loaded: requests wait for no more than decoding these."""
+"""Number of elements fetched at once while loading a copy; requests wait at most for decoding these."""
 
 SMALL = 100
-"""Elements of each kind that a small group has less than; one query returns them sooner than the database searches."""
+"""Number of elements of each kind below which a group is small: one query loads it faster than a database search."""
 
 SMALL_LOAD_SECONDS = 5.0
-"""Longest time that a read waits for the copy of a small group, in seconds; then it asks the database."""
+"""Maximum seconds that a read waits for the copy of a small group before asking the database."""
 
 MAX_CHANGES = 1_000
-"""Changes of one kind that a read waits for; a copy that lacks more is loaded again."""
+"""Maximum changes of one kind that a read waits for; a copy further behind is loaded again."""
 
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """A copy that is being loaded, and whether it is that of a small group, which is loaded by then."""
+    """A copy being loaded; `small` is the copy of a small group, once loaded, or None for a larger group."""
 
     task: asyncio.Task[None]
     small: asyncio.Future[GroupCopy | None]
 
 
 class ResidentCopies:
-    """The sources of candidates: copies in memory for active users, the database for the others and meanwhile."""
+    """Provides sources of candidates: copies in memory for active users, the database for others and while loading."""
 
     def __init__(self, graph: Graph, vectors: StoredVectors, rights: Rights, clock: Clock, max_bytes: int) -> None:
         self._graph = graph
@@ -91,13 +91,13 @@ class ResidentCopies:
 
     @property
     def nbytes(self) -> int:
-        """An estimate of the memory that all copies take."""
+        """An estimate of the memory used by all copies."""
         return int(self._copies.currsize)
 
     async def open(self, reader: Reader) -> CandidateSource:
-        """Return a source that has everything written to the groups of a reader before they were read."""
+        """Return a source with everything written to the reader's groups before they were read."""
         state = await self._rights.get_state(reader)
-        if not state.groups:  # nobody has written anything, or all of it is being erased
+        if not state.groups:  # nothing has been written, or everything is being erased
             return ResidentSource(self._graph, self._vectors, state, ())
         copies = await self._find_copies(state.groups) if self._max_bytes else None
         if copies is None:
@@ -105,18 +105,18 @@ class ResidentCopies:
         return ResidentSource(self._graph, self._vectors, state, copies)
 
     async def discard_user(self, owner: Owner) -> None:
-        """Remove everything that is held of a user."""
+        """Remove everything held for a user."""
         if load := self._loads.pop(owner.group_id, None):
             load.task.cancel()
             await asyncio.gather(load.task, return_exceptions=True)
         self._drop(owner.group_id)
 
     async def count_user(self, owner: Owner) -> int:
-        """Return how many copies are held of a user."""
+        """Return the number of copies held for a user."""
         return int(owner.group_id in self._copies)
 
     async def finish_loading(self) -> None:
-        """Wait for the copies that are being loaded."""
+        """Wait for the copies being loaded."""
         await asyncio.gather(*(load.task for load in self._loads.values()), return_exceptions=True)
 
     async def close(self) -> None:
@@ -129,11 +129,11 @@ class ResidentCopies:
         self._count()
 
     async def _find_copies(self, groups: Sequence[GroupState]) -> list[GroupCopy] | None:
-        """Return the copies of groups as of their states or later; None unless each group has one."""
+        """Return the copies of groups as of their states or later, or None unless every group has one."""
         vectors = await self._graph.vector_state()
         if vectors is None or vectors.next is not None:
             return None
-        # At once, so that a group that has none is not waited for behind the others; one begun is loaded all the same.
+        # All at once, so that a group without a copy ends the wait for the others; loading that has begun continues.
         searches = [asyncio.ensure_future(self._find_copy(group, vectors.model)) for group in groups]
         found: dict[str, GroupCopy] = {}
         try:
@@ -150,7 +150,7 @@ class ResidentCopies:
         return copies if has_all and await self._update([*zip(copies, groups, strict=True)]) else None
 
     async def _find_copy(self, group: GroupState, model: EmbeddingModel) -> GroupCopy | None:
-        """Return the copy of a group that can be brought up to its state; load one for a group that is active."""
+        """Return the copy of a group if it can be brought up to its state; start loading one for an active group."""
         copy = self._copies.get(group.group_id)
         if copy and _can_be_updated(copy, group, model):
             self._read_lately[group.group_id] = copy.nbytes
@@ -164,7 +164,7 @@ class ResidentCopies:
         return loaded if loaded and _can_be_updated(loaded, group, model) else None
 
     def _is_active(self, group: GroupState) -> bool:
-        """Return whether a group was read or written lately, and remember that it is read now."""
+        """Return whether a group was read or written recently, and record the current read."""
         was_read = group.group_id in self._read
         self._read[group.group_id] = True
         since = to_micros(self._clock()) - ACTIVE_SECONDS * 1_000_000
@@ -175,7 +175,7 @@ class ResidentCopies:
     # Loading
 
     def _load(self, group: GroupState, model: EmbeddingModel) -> _Load:
-        """Begin to load a copy in the background."""
+        """Start loading a copy in the background."""
         copy, small = GroupCopy(group, model), asyncio.get_running_loop().create_future()
         # Not in the context of a request, whose limits end with it.
         task = asyncio.create_task(self._load_copy(copy, small), context=Context())
@@ -227,10 +227,10 @@ class ResidentCopies:
         self._keep(copy)
 
     def _has_room(self, group_id: str, nbytes: int) -> bool:
-        """Return whether a copy of such a size can be held, and remember it where it cannot.
+        """Return whether there is room for a copy of this size, and remember it if there is not.
 
-        A copy that was read lately is not dropped for another one: groups that do not fit together would be loaded in
-        turns, again and again.
+        A recently read copy is not dropped for another one: groups that do not fit together would be loaded in turns,
+        over and over.
         """
         if nbytes > self._max_bytes * MAX_SHARE:
             self._too_large[group_id] = True
@@ -244,7 +244,7 @@ class ResidentCopies:
     # Updating
 
     async def _update(self, pairs: Sequence[tuple[GroupCopy, GroupState]]) -> bool:
-        """Bring copies up to the states of their groups, by one query; return whether that was possible."""
+        """Bring copies up to the states of their groups in one query; return whether that was possible."""
         if not (behind := _behind(pairs)):
             return True
         async with AsyncExitStack() as locked:
@@ -263,7 +263,7 @@ class ResidentCopies:
             return all(are_current)
 
     def _apply_changes(self, copy: GroupCopy, group: GroupState, changes: Sequence[Sequence[Any]]) -> bool:
-        """Bring a copy up to a state by what has changed; drop it where that is too much, and return False."""
+        """Apply changes to bring a copy up to a state; if there are too many, drop it and return False."""
         if any(len(changed) >= MAX_CHANGES for changed in changes):
             self._drop(group.group_id)
             return False
@@ -274,7 +274,7 @@ class ResidentCopies:
         return True
 
     def _keep(self, copy: GroupCopy) -> None:
-        """Hold a copy, whose size may have changed."""
+        """Keep a copy, whose size may have changed."""
         self._drop(copy.group_id)
         if copy.nbytes <= self._max_bytes * MAX_SHARE:
             self._copies[copy.group_id] = copy
@@ -295,12 +295,12 @@ class ResidentCopies:
 
 
 def _can_be_updated(copy: GroupCopy, group: GroupState, model: EmbeddingModel) -> bool:
-    """Return whether changes bring a copy up to the state of its group: nothing was removed, nor other vectors made."""
+    """Return whether changes can update a copy to its group's state: nothing was removed, and the vectors remain."""
     return copy.life == group.life and copy.model == model and copy.revision >= group.removal_revision
 
 
 def _behind(pairs: Sequence[tuple[GroupCopy, GroupState]]) -> list[tuple[GroupCopy, GroupState]]:
-    """Return the copies that lack what their groups have, with their states."""
+    """Return the copies that are behind their groups, with the groups' states."""
     return [(copy, group) for copy, group in pairs if copy.revision < group.revision]
 
 

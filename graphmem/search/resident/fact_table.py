@@ -1,4 +1,4 @@
-"""The versions of a group's memories in memory, with a column for all that a filter asks. Pure."""
+"""The versions of a group's memories in memory, with a column for everything that filters compare. Pure."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from graphmem.tenants.owners import message_key
 from graphmem.text.folding import join_folded_words
 
 FACT_BYTES = 3_700
-"""Memory of a version besides its vector, its texts and its postings, measured over conversations.
+"""Memory of a version in bytes without its vector, texts and postings, measured over conversations.
 
-The stems of those that searches find are not in it: 0.8 kB each.
+It does not include the stems of versions found by searches: 0.8 kB each.
 """
 
 MAX_CONTEXT = 1_500
-"""Characters of the context of a candidate."""
+"""Maximum characters of a candidate's context."""
 
 FOREVER = to_micros(MAX_TIME)
-"""The end of an interval that is open."""
+"""The end of an open interval."""
 
 _ACCESSED, _CREATED = TIME_FIELDS.index("last_accessed_at"), TIME_FIELDS.index("first_created_at")
 _INVALID, _EXPIRED, _EXPIRES = (TIME_FIELDS.index(name) for name in ("invalid_at", "expired_at", "expires_at"))
@@ -59,7 +59,7 @@ class Column:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the column takes."""
+        """The memory used by the column."""
         return int(self._values.nbytes)
 
     def append(self, value: Any) -> None:
@@ -70,7 +70,7 @@ class Column:
         self._size += 1
 
     def reserve(self, rows: int) -> None:
-        """Make room for so many rows in all."""
+        """Make room for this total number of rows."""
         if rows > len(self._values):
             grown = np.zeros((rows, *self._shape), dtype=self._values.dtype)
             grown[: self._size] = self._values[: self._size]
@@ -89,7 +89,7 @@ class Words:
         self.column = Column(np.int32)
 
     def code(self, word: str | None) -> int:
-        """Return the number of a word, a new one if it is new."""
+        """Return the number of a word, adding it if it is new."""
         return self._codes.setdefault(word, len(self._codes))
 
     def matches(self, words: Iterable[str]) -> Mask:
@@ -119,9 +119,9 @@ class Members:
 
 
 def cosines(vectors: NDArray[np.float32], vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the cosines of all vectors and one, each of length 1; an absent one gives 0.
+    """Return the cosines of all vectors with one, each of length 1; a missing vector gives 0.
 
-    A product of matrices would keep a second core busy for half a millisecond's work.
+    A matrix product would keep a second core busy for half a millisecond's work.
     """
     result: NDArray[np.float32] = np.vecdot(vectors, vector)
     return result
@@ -135,7 +135,7 @@ _WORD_COLUMNS = (
 
 
 class ShownFact(NamedTuple):
-    """A version as callers see it, with entities that are called so."""
+    """A version as shown to callers, valid while its entities have these names."""
 
     refs: Mapping[str, EntityRef]
     fact: Fact
@@ -158,17 +158,17 @@ class ResidentFact(FactRow):
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """What full-text search finds it by: its statement, its further words, and the folded words of both."""
+        """The texts for full-text search: its statement, its further words, and the folded words of both."""
         content = self.properties["fact"]
         return content, self.search_text, join_folded_words(content, self.search_text) or ""
 
     @property
     def text_bytes(self) -> int:
-        """The memory of its texts."""
+        """The memory used by its texts."""
         return sum(len(text.encode()) for text in self.texts)
 
     def to_memory(self, refs: Mapping[str, EntityRef], now: datetime) -> Memory:
-        """Return what callers see at `now`; `refs` holds the entities by id."""
+        """Return the memory for callers at `now`; `refs` holds the entities by id."""
         if self.shown is None or self.shown.refs != refs:
             row = {
                 "fact": self.properties,
@@ -218,14 +218,14 @@ class FactTable:
 
     @property
     def nbytes(self) -> int:
-        """An estimate of the memory that the table takes."""
+        """An estimate of the memory used by the table."""
         postings = self._texts.postings * POSTING_BYTES
         return self._vectors.nbytes + len(self.facts) * FACT_BYTES + self._text_bytes + postings
 
-    # Changing
+    # Changes
 
     def reserve(self, rows: int) -> None:
-        """Make room for the vectors of so many rows."""
+        """Make room for the vectors of this number of rows."""
         self._vectors.reserve(rows)
 
     def put(self, columns: Sequence[Any]) -> None:
@@ -324,7 +324,7 @@ class FactTable:
         self._tags.replace(row, fact.tags, ())
         self._entities.replace(row, fact.entity_ids, ())
 
-    # Reading
+    # Reads
 
     def mask_of_times(self, filters: FactFilters) -> Mask:
         """Return which rows pass both times."""
@@ -339,7 +339,7 @@ class FactTable:
         return mask
 
     def mask_of_attributes(self, filters: FactFilters) -> Mask:
-        """Return which rows pass every filter but the times, as the fragment `matches_filters` says."""
+        """Return which rows pass every filter except the times, as the fragment `matches_filters` does."""
         given = filters.attribute_params
         mask = self._matches_types(given["types"]) if given["types"] else self._states.values.copy()
         for name, value in given.items():
@@ -390,7 +390,7 @@ class FactTable:
         return mask
 
     def has_profile(self, entity_id: str) -> bool:
-        """Return whether a profile was ever written of an entity."""
+        """Return whether a profile of an entity was ever written."""
         return bool(self._profiles.get(entity_id))
 
     def get(self, uuid: str) -> ResidentFact | None:
@@ -404,19 +404,19 @@ class FactTable:
         return next((fact for fact in versions if fact.times[_EXPIRED] is None), None)
 
     def outgoing(self, entity_id: str) -> Collection[int]:
-        """Return the rows of every version whose subject an entity is."""
+        """Return the rows of all versions with an entity as subject."""
         return self._outgoing.get(entity_id, ())
 
     def incoming(self, entity_id: str) -> Collection[int]:
-        """Return the rows of every version whose object an entity is; without an object it is that of the subject."""
+        """Return the rows of all versions with an entity as object, or as subject if they have no object."""
         return self._incoming.get(entity_id, ())
 
     def cosines(self, vector: NDArray[np.float32], rows: Rows | slice = slice(None)) -> Scores:
-        """Return the cosine of each row, or of some rows, and a vector of length 1; a row without a vector has NaN."""
+        """Return the cosines of all or some rows with a vector of length 1; a row without a vector has NaN."""
         return np.where(self._has_vector.values[rows], cosines(self._vectors.values[rows], vector), np.nan)
 
     def word_scores(self, words: Sequence[str]) -> Scores:
-        """Return the score of each row by full text; one without any of the words has 0."""
+        """Return the full-text score of each row; a row without any of the words scores 0."""
         return self._texts.scores(words)
 
     def number(self, name: str) -> NDArray[Any]:
@@ -425,7 +425,7 @@ class FactTable:
 
 
 def _ends_of_contested(properties: Mapping[str, Any], times: Sequence[int | None]) -> tuple[int, int]:
-    """Return the ends of the valid and of the known time that a contested version would have; 0 for another one."""
+    """Return the valid and known ends that a contested version would have; 0 for other versions."""
     if properties["status"] != MemoryStatus.CONTESTED:
         return 0, 0
     ends = [end for end in (times[_INVALID], times[_EXPIRES]) if end is not None]
@@ -434,7 +434,7 @@ def _ends_of_contested(properties: Mapping[str, Any], times: Sequence[int | None
 
 
 class FactTables:
-    """The facts of several groups as one table: the rows of each after those of the one before."""
+    """The facts of several groups as one table, with the rows of each group after the previous group's."""
 
     def __init__(self, tables: Sequence[FactTable]) -> None:
         self._tables = tables
@@ -446,14 +446,14 @@ class FactTables:
         return read(self._tables[0]) if len(self._tables) == 1 else np.concatenate([*map(read, self._tables)])
 
     def numbers(self, rows: Rows) -> FactNumbers:
-        """Return what ranking reads of some rows."""
+        """Return the numeric data of some rows for ranking."""
         importance, strength, decay_rate, *times = (
             self.join(methodcaller("number", name))[rows] for name in FactNumbers._fields
         )
         return FactNumbers(importance, strength, decay_rate, *(time // 1000 for time in times))
 
     def cosines(self, vector: NDArray[np.float32], rows: Rows) -> Scores:
-        """Return the cosines of some rows and a vector of length 1."""
+        """Return the cosines of some rows with a vector of length 1."""
         found = np.empty(len(rows))
         for table, start, end in zip(self._tables, self._starts, self._starts[1:], strict=False):
             inside = (start <= rows) & (rows < end)
@@ -461,11 +461,11 @@ class FactTables:
         return found
 
     def outgoing(self, entity_id: str) -> Collection[int]:
-        """Return the rows of every version whose subject an entity is."""
+        """Return the rows of all versions with an entity as subject."""
         return self._find(FactTable.outgoing, entity_id)
 
     def incoming(self, entity_id: str) -> Collection[int]:
-        """Return the rows of every version whose object an entity is."""
+        """Return the rows of all versions with an entity as object."""
         return self._find(FactTable.incoming, entity_id)
 
     def _find(self, find: Callable[[FactTable, str], Collection[int]], entity_id: str) -> Collection[int]:

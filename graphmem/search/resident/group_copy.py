@@ -1,4 +1,4 @@
-"""All that searches read of one group, in memory: facts, entities and messages as of a revision. Pure."""
+"""Everything that searches read of one group, in memory: facts, entities and messages as of a revision. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from graphmem.tenants.spaces import GroupState
 from graphmem.text.folding import join_folded_words
 
 MESSAGE_BYTES = 1_150
-"""Memory of a message besides its vector, its text and its postings, measured over conversations."""
+"""Memory of a message in bytes without its vector, text and postings, measured over conversations."""
 
 MAX_CONTENT = 2_000
-"""Characters of a message that evidence reads."""
+"""Maximum characters of a message that evidence reads."""
 
 
 @dataclass(slots=True)
 class ResidentMessage:
-    """A message in memory: what evidence reads of it, and all that callers see as queries return it."""
+    """A message in memory: its data for evidence, and its full form as queries return it."""
 
     text: MessageText
     columns: Sequence[Any]
@@ -41,18 +41,18 @@ class ResidentMessage:
 
     @property
     def texts(self) -> tuple[str, str, str]:
-        """What full-text search finds it by: its text, who said it, and the folded words of both."""
+        """The texts for full-text search: its text, its speaker, and the folded words of both."""
         stored = self.columns[0]
         text, speaker = stored["content"], stored.get("speaker") or ""
         return text, speaker, join_folded_words(text, speaker) or ""
 
     @property
     def is_caught(self) -> bool:
-        """Whether extraction caught something in it, so that it is no evidence."""
+        """Whether extraction caught a statement in it, so that it is no evidence."""
         return bool(self.columns[0].get("caught"))
 
     def to_message(self) -> Message:
-        """Return what callers see, which is made once."""
+        """Return the message for callers, which is created once."""
         if self.message is None:
             self.message = message_from_columns(self.columns)
         return self.message
@@ -76,12 +76,12 @@ class MessageTable:
 
     @property
     def nbytes(self) -> int:
-        """An estimate of the memory that the table takes."""
+        """An estimate of the memory used by the table."""
         postings = self._texts.postings * POSTING_BYTES
         return self._vectors.nbytes + len(self._messages) * MESSAGE_BYTES + self._text_bytes + postings
 
     def reserve(self, rows: int) -> None:
-        """Make room for the vectors of so many rows."""
+        """Make room for the vectors of this number of rows."""
         self._vectors.reserve(rows)
 
     def put(self, columns: Sequence[Any]) -> None:
@@ -114,7 +114,7 @@ class MessageTable:
         self._known_from.set(row, known_from)
 
     def get(self, key: str) -> Message | None:
-        """Return a message as callers see it."""
+        """Return a message for callers."""
         row = self._rows.get(key)
         return None if row is None else self._messages[row].to_message()
 
@@ -130,13 +130,13 @@ class MessageTable:
         return mask
 
     def find_by_vector(self, vector: NDArray[np.float32], mask: Mask, limit: int) -> list[tuple[float, str]]:
-        """Return the nearest messages among the rows of the mask by key, each after its cosine, best first."""
+        """Return cosines and keys of the nearest messages among the rows of the mask, best first."""
         similarities = cosines(self._vectors.values, vector)
         rows = np.flatnonzero(mask & self._has_vector.values)
         return self._with_scores(best_rows(rows, similarities[rows], limit), similarities)
 
     def find_by_words(self, words: Sequence[str], mask: Mask, limit: int) -> list[tuple[float, str]]:
-        """Return the messages with any of the words among the rows of the mask by key, each after its score."""
+        """Return scores and keys of the messages with any of the words among the rows of the mask."""
         scores = self._texts.scores(words)
         rows = np.flatnonzero((scores > 0) & mask)
         return self._with_scores(best_rows(rows, scores[rows], limit), scores)
@@ -146,7 +146,7 @@ class MessageTable:
         return [*zip(scores[rows].tolist(), keys, strict=True)]
 
     def texts(self, keys: Sequence[str], vector: NDArray[np.float32] | None, mask: Mask) -> MessageTexts:
-        """Return messages by key, without those that are unknown, outside the mask, or of which something was caught.
+        """Return messages by key, without those that are unknown, outside the mask, or have a caught statement.
 
         Their similarities are the cosines with a vector of length 1.
         """
@@ -159,11 +159,11 @@ class MessageTable:
 
 
 ENTITY_BYTES = 800
-"""Memory of an entity."""
+"""Memory of an entity in bytes."""
 
 
 class GroupCopy:
-    """A group as of a revision of one of its lives, with vectors of one model."""
+    """A group as of one revision of one of its lives, with vectors of one model."""
 
     def __init__(self, state: GroupState, model: EmbeddingModel) -> None:
         self.group_id = state.group_id
@@ -178,13 +178,13 @@ class GroupCopy:
 
     @property
     def nbytes(self) -> int:
-        """An estimate of the memory that the copy takes."""
+        """An estimate of the memory used by the copy."""
         return self.facts.nbytes + self.messages.nbytes + len(self._entities) * ENTITY_BYTES
 
     def reserve(self, facts: int, entities: int, messages: int) -> int:
-        """Make room for so many elements, and return an estimate of the memory that the copy takes with them.
+        """Make room for this many elements, and return an estimate of the copy's memory including them.
 
-        The texts are not in the estimate.
+        The estimate does not include the texts.
         """
         self.facts.reserve(facts)
         self.messages.reserve(messages)
@@ -192,7 +192,7 @@ class GroupCopy:
 
     @property
     def refs(self) -> Mapping[str, EntityRef]:
-        """The entities as memories refer to them, by id."""
+        """References to the entities, by id."""
         return self._refs
 
     @property

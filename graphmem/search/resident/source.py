@@ -1,4 +1,4 @@
-"""Copies in memory as a source of candidates; every answer is that of the database."""
+"""Copies in memory as a source of candidates; every answer equals the database's."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from graphmem.tenants.spaces import ReadScope
 
 
 class ResidentSource(CandidateSource):
-    """The memory of one reader in copies of the groups that are read; lookups and profiles come from the database."""
+    """One reader's memory in copies of the groups read; lookups and profiles come from the database."""
 
     name: SourceName = "memory"
 
@@ -53,7 +53,7 @@ class ResidentSource(CandidateSource):
     # Candidates
 
     async def find_facts(self, question: Question) -> Candidates:
-        """Return the facts that each channel finds, with those of a past time that the question names."""
+        """Return the facts found by each channel, including those of a past time named by the question."""
         vector, focus = await question.vector(), await question.focus()
         facts = FactTables([copy.facts for copy in self._copies])
         similarities = np.full(len(facts.facts), np.nan) if vector is None else facts.join(_cosines_with(_unit(vector)))
@@ -98,14 +98,14 @@ class ResidentSource(CandidateSource):
     async def load_message_texts(
         self, keys: Sequence[str], vector: Vector | None, filters: FactFilters
     ) -> MessageTexts:
-        """Return messages within the times of the filters, without those that are quarantined in part."""
+        """Return messages within the times of the filters, without those that are partly quarantined."""
         unit = None if vector is None else _unit(vector)
         found = [copy.messages.texts(keys, unit, copy.messages.mask(filters)) for copy in self._copies]
         messages = [message for texts in found for message in texts.messages]
         return MessageTexts(messages, np.concatenate([texts.similarities for texts in found]))
 
     async def load_memories(self, uuids: Sequence[str], now: datetime) -> dict[str, Memory]:
-        """Return versions as callers see them at `now`, by uuid; those that no longer exist are left out."""
+        """Return memories at `now` by version uuid; those that no longer exist are left out."""
         found = {uuid: self._find(uuid) for uuid in uuids}
         return {uuid: fact.to_memory(self._refs_of(fact), now) for uuid, fact in found.items() if fact is not None}
 
@@ -114,14 +114,14 @@ class ResidentSource(CandidateSource):
         found = ((key, copy.messages.get(key)) for copy in self._copies for key in keys)
         return {key: message for key, message in found if message is not None}
 
-    # Entities, profiles, and what changes without a write
+    # Entities, profiles, and data that changes without a write
 
     async def list_entity_names(self, limit: int) -> list[NamedEntity]:
         """Return up to `limit` entities that the user can read, with their names."""
         return [entity for copy in self._copies for entity in copy.named_entities][:limit]
 
     async def load_profiles(self, entity_ids: Sequence[str], filters: FactFilters) -> dict[str, EntityProfile]:
-        """Return the profiles of entities that hold as of the times of filters; the database has them, if any."""
+        """Return the profiles of entities valid as of the filters' times, from the database if there are any."""
         tables = [copy.facts for copy in self._copies]
         profiled = [entity_id for entity_id in entity_ids if any(table.has_profile(entity_id) for table in tables)]
         return await super().load_profiles(profiled, filters)
@@ -129,7 +129,7 @@ class ResidentSource(CandidateSource):
     async def load_shown(
         self, memories: Sequence[Memory], message_ids: Sequence[str], now: datetime
     ) -> tuple[dict[str, Memory], dict[MessageName, datetime]]:
-        """Return memories with the strength and access count that they have at `now`, and when messages were said."""
+        """Return memories with their strength and access count at `now`, and the times when messages were said."""
         believed = (copy.facts.believed(memory.id) for memory in memories for copy in self._copies)
         states = [fact.retrieval_state for fact in believed if fact is not None]
         said = {
@@ -163,7 +163,7 @@ class _ResidentEdges:
         self.user_ids = user_ids
 
     async def find(self, ways: Mapping[str, float], step: WalkStep, seen: Sequence[int], limit: int) -> list[WalkEdge]:
-        """Return the edges of a step from entities, without the rows `seen`, in no order."""
+        """Return the edges of a step from entities, without the rows `seen`, in no particular order."""
         origins: dict[int, list[str]] = {}
         for entity_id in ways:
             for row in self._followed(entity_id, step):
@@ -180,7 +180,7 @@ class _ResidentEdges:
         ]
 
     def _followed(self, entity_id: str, step: WalkStep) -> Set[int]:
-        """Return the rows of the facts by which an entity is left."""
+        """Return the rows of the facts to follow from an entity."""
         outgoing, incoming = self._facts.outgoing(entity_id), self._facts.incoming(entity_id)
         if max(len(outgoing), len(incoming)) > step.max_degree or len({*outgoing, *incoming}) > step.max_degree:
             return set()
@@ -189,7 +189,7 @@ class _ResidentEdges:
 
 
 def _best(mask: Mask, scores: Scores, limit: int) -> Ranking:
-    """Return the rows of a mask with the highest scores; of equal ones the earlier comes first."""
+    """Return the rows of a mask with the highest scores; in a tie, the earlier row comes first."""
     rows = np.flatnonzero(mask)
     best = best_rows(rows, scores[rows], limit)
     return Ranking(best, scores[best])
