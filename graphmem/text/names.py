@@ -16,7 +16,7 @@ from graphmem.text.folding import UNSPACED_SCRIPTS
 from graphmem.text.normalising import fold_accents, normalise
 from graphmem.text.text_cache import cache_by_text
 from graphmem.text.tokenising import tokenize
-from graphmem.text.word_lists import load_words
+from graphmem.text.word_lists import LANGUAGES, load_words
 
 POSSESSIVE_ENDING = re.compile(r"['’]s\b")
 """The ending of a possessive, as in "Mara's sister"."""
@@ -111,7 +111,8 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBERED = re.compile(r"[\d.,/-]*\d[^\W\d_]?")
 """A number that identifies one thing of a kind, such as 1803, 737-800 and 12A."""
 
-_IN_TIME_OR_AMOUNT = re.compile(r"[:$€£¥%]")
+_IN_TIME_OR_AMOUNT = re.compile(r"[:$€£¥%年月日년월일]")
+_NEXT_WORD = re.compile(r"\.?\s+([^\W\d_]+)")
 
 
 class Identifier(NamedTuple):
@@ -128,7 +129,7 @@ def find_identifiers(text: str, languages: tuple[str, ...]) -> list[Identifier]:
     """Return the identifiers in a text, excluding times and amounts.
 
     An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
-    content word (iPhone 14, room 1803, bus no. 42, but not "in 2023" or "5 km") or after "#".
+    content word (iPhone 14, room 1803, bus no. 42, but not "March 13", "since 2023" or "5 km") or after "#".
     """
     return [*_find(text, languages)]
 
@@ -145,11 +146,25 @@ def _find(text: str, languages: tuple[str, ...]) -> Iterator[Identifier]:
         token = _JOINT.sub("", written)
         if token[0].isalpha():
             yield Identifier(token, dict.fromkeys(_kinds_of(token), token))
-        elif _NUMBERED.fullmatch(token) and not _IN_TIME_OR_AMOUNT.search(gap[-1:] + text[end : end + 1]):
+        elif _NUMBERED.fullmatch(token) and not _is_in_time_or_amount(token, gap, text[end:]):
             names = {f"{word}0": word + token for word in _numbered_words(before, gap, languages)}
             if names:
                 yield Identifier(token, names)
         before = []
+
+
+def _is_in_time_or_amount(number: str, before: str, after: str) -> bool:
+    month = _NEXT_WORD.match(after) if len(number) <= 2 or _YEAR.fullmatch(number) else None
+    in_date = month is not None and month[1] in load_words(*LANGUAGES).months
+    return in_date or _IN_TIME_OR_AMOUNT.search(before[-1:] + after[:1]) is not None
+
+
+@cache
+def _words_before_times() -> frozenset[str]:
+    """Return the words of all languages after which a number is a day or year, as in "March 13" and "since 2020"."""
+    words = load_words(*LANGUAGES)
+    functional = words.stop_words | words.time_fillers | words.time_prepositions | words.year_introducers
+    return functional.union(words.months, words.weekdays)
 
 
 def _kinds_of(token: str) -> Iterable[str]:
@@ -167,7 +182,7 @@ def _numbered_words(before: list[str], gap: str, languages: tuple[str, ...]) -> 
         yield ""
     elif gap.strip():
         return
-    if words and tokenize(words[-1], languages):
+    if words and words[-1] not in _words_before_times() and tokenize(words[-1], languages):
         yield words[-1]
 
 

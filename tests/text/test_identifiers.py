@@ -21,6 +21,19 @@ OTHER = (
     ("Is version 12.3 out?", "Version 1.23 is out"),
 )  # fmt: skip
 
+TIMES = (
+    "What did I paint on October 13, 2023?", "Who left in the week before 16 November?", "Where was I in summer 2021?",
+    "Was the meeting 3 May?", "Who has worked here since 2019?", "What happened on Friday 13?",
+    "Was war im Oktober 2023?", "Was habe ich am 13. Oktober gemacht?", "Qu'ai-je fait en octobre 2023 ?",
+    "¿Qué hice el 13 de octubre de 2023?", "Co robiłem 13 października 2023?", "Что я делал 13 октября 2023 года?",
+    "我10月13日做了什么?", "10월 13일에 뭐 했어?",
+)  # fmt: skip
+
+
+def test_days_months_and_years_are_no_identifiers_in_any_language() -> None:
+    for question in TIMES:
+        assert find_identifiers(question, ("en",)) == [], question
+
 
 def test_identifiers_are_words_with_numbers_and_no_times_or_amounts() -> None:
     text = "In 2023, at 8:30, invoice INV-20231 of LH1400 for room 12 was 5 km off and cost $300, 20€ or 5%; see no. 7"
