@@ -82,9 +82,12 @@ def _ranks(hit: SearchHit) -> str:
 
 
 def _version_status(version: MemoryVersion) -> str:
-    """Return the status of the version that is known now, and why each other version ended."""
+    """Return the status of the version that is known now, why each other version ended, and what a version replaces."""
     status = version.status if version.expired_at is None else version.ended_reason or version.status
-    return f"{status} (by {shorten_id(version.ended_by)})" if version.ended_by else str(status)
+    if version.ended_by:
+        return f"{status} (by {shorten_id(version.ended_by)})"
+    replaced = ", ".join(map(shorten_id, version.supersedes))
+    return f"{status} (replaces {replaced})" if replaced else str(status)
 
 
 SAVES = Columns(
