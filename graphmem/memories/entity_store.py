@@ -114,12 +114,14 @@ class EntityStore:
                 given.give_name(entity.name, using[key])
             given.give_type(entity.type or DEFAULT_ENTITY_TYPE, kinds[key])
             given.give_attributes(entity.attributes, kinds[key])
-        names: dict[str, str] = {}
+        names = {
+            node["uuid"]: requested[key].name
+            for key, node in renamed.items()
+            if not is_short_form(requested[key].name, node["name"])
+        }
         for key, node in renamed.items():
-            if is_short_form(requested[key].name, node["name"]):
+            if requested[key].name != names.get(node["uuid"]):
                 details[node["uuid"]].add_aliases({key: requested[key].name}, using[key])
-            else:
-                names[node["uuid"]] = requested[key].name
         await self._write_details(transaction, owner, details.values(), now)
         for entity_id, name in names.items():
             key = name_key(name)

@@ -266,6 +266,6 @@ async def test_a_new_name_with_the_former_one_among_its_aliases_renames_the_enti
 
     club = {
         "content": "Bea Moor FC won",
-        "subject": {"name": "Moor FC", "type": "Organization", "aliases": ["Bea Oduya"]},
+        "subject": {"name": "Moor FC", "type": "Organization", "aliases": ["Bea Berg"]},
     }
     assert (await save_one(facts, owner, club)).subject.id != first.subject.id, "of another type"
