@@ -82,9 +82,12 @@ def _ranks(hit: SearchHit) -> str:
 
 
 def _version_status(version: MemoryVersion) -> str:
-    """Return a version's status, or for a past version why it ended."""
+    """Return a version's status and replaced memories, or for a past version why it ended."""
     status = version.status if version.expired_at is None else version.ended_reason or version.status
-    return f"{status} (by {shorten_id(version.ended_by)})" if version.ended_by else str(status)
+    if version.ended_by:
+        return f"{status} (by {shorten_id(version.ended_by)})"
+    replaced = ", ".join(map(shorten_id, version.supersedes))
+    return f"{status} (replaces {replaced})" if replaced else str(status)
 
 
 SAVES = Columns(

@@ -160,7 +160,7 @@ class ConsolidationService:
         deadline = time.monotonic() + WAIT_SECONDS
         for job_id in jobs:
             await self._waiting.wait(job_id, max(0.0, deadline - time.monotonic()))
-        return await self._runs.get(tenant, run_id)
+        return await self.get(tenant, run_id)
 
     async def page(self, tenant: str, query: RunListQuery) -> Page[ConsolidationRun]:
         """Return a page of runs without their proposals and changes, newest first."""
@@ -174,8 +174,15 @@ class ConsolidationService:
         return complete_id(given, await self._runs.find_ids(tenant, given))
 
     async def get(self, tenant: str, run_id: str) -> ConsolidationRun:
-        """Return a run with its proposals and changes; raise NotFound for a run of another tenant."""
-        return await self._runs.get(tenant, run_id)
+        """Return a run with its proposals and changes; raise NotFound for a run of another tenant.
+
+        The reason of an unfinished run is what its job waits for, if anything.
+        """
+        run = await self._runs.get(tenant, run_id)
+        if run.status.is_final or run.reason is not None:
+            return run
+        job = await self._jobs.find(run_id)
+        return run if job is None else run.model_copy(update={"reason": job.reason})
 
     async def end_stranded(self) -> int:
         """End unfinished runs whose job has failed, and return their number.

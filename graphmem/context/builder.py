@@ -17,14 +17,21 @@ from graphmem.context.composition import (
     complete_context,
     pack_context,
     select_quotes,
+    unread_statements,
 )
 from graphmem.context.hints import is_personal
 from graphmem.context.models import ContextRequest, ContextSnapshot
 from graphmem.context.preamble import ensure_question_fits
 from graphmem.context.relevance import (
+    OTHER_KINDS,
+    PLACE,
     content_word_prefixes,
+    find_homes,
     find_ticket_ids,
+    find_wish,
+    is_changeable,
     is_of_domain,
+    may_be_no_place,
     other_domains,
     refers_to_past_session,
     semantic_score,
@@ -143,6 +150,9 @@ MAX_PROFILES = 2
 MAX_PROFILED_ENTITIES = 10
 """Maximum number of named entities whose profiles are looked up, the most certain ones."""
 
+MAX_REPLACEABLE = 5
+"""Memories at most that are compared with a wish for something else, the best hits."""
+
 MIN_LEISURE_SIMILARITY = 0.3
 """Minimum cosine similarity to a description of leisure for a text to count as being about it."""
 
@@ -224,6 +234,8 @@ class ContextBuilder:
             order,
             await self._find_other_domains(request, product, hits),
             await self._speaks_of_leisure(request, product, hits),
+            await self._find_unclear_homes([request.question_text, *unread_statements(snapshot)]),
+            await self._score_replaceable(request, hits),
         )
         packed = pack_context(request, material, product)
         return await self._complete(source, request, material, packed)
@@ -356,6 +368,21 @@ class ContextBuilder:
             return False
         similarities = await self._searcher.text_similarities(said, product.leisure)
         return max(similarities.values(), default=0.0) >= MIN_LEISURE_SIMILARITY
+
+    async def _score_replaceable(self, request: ContextRequest, hits: Sequence[SearchHit]) -> dict[str, float]:
+        """Return how much memories mean the same as the question's wish for something else, empty without a wish."""
+        wish = find_wish(request.question_text)
+        memories = [hit.memory for hit in hits if is_changeable(hit.memory)][:MAX_REPLACEABLE]
+        if wish is None or not memories:
+            return {}
+        cosines = await self._searcher.text_similarities(wish, [memory.content for memory in memories])
+        return {memory.id: (1 + cosines[memory.content]) / 2 for memory in memories}
+
+    async def _find_unclear_homes(self, texts: Sequence[str]) -> frozenset[str]:
+        """Return what the texts call a home of the user that may be no place."""
+        kinds = [PLACE, *OTHER_KINDS]
+        similarities = {home: await self._searcher.text_similarities(home, kinds) for home in find_homes(texts)}
+        return frozenset(home for home, cosines in similarities.items() if may_be_no_place(cosines))
 
     async def _list_domain_memories(self, reader: Reader, request: ContextRequest, *, is_bare: bool) -> list[SearchHit]:
         domains: Sequence[str | None] = request.requested_domains or ([None] if is_bare else [])

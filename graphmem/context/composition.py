@@ -62,7 +62,6 @@ from graphmem.context.relevance import (
     ExcerptWords,
     JustSaid,
     content_words,
-    is_changeable,
     is_in_scope,
     is_of_domain,
     match_domains,
@@ -134,7 +133,9 @@ class ContextMaterial:
 
     `now` is the valid time of the context. `titles` are the titles of the readable spaces, by id; `profiles` are those
     of entities that the question names; `trust_order` is the tenant's; `other_domains` are domains that the question
-    clearly does not belong to; `is_leisure` means that it is about free time.
+    clearly does not belong to; `is_leisure` means that it is about free time. `unclear_homes` are names that the user
+    gives to a home and that may be no place; `wish_scores` are the similarities of memories to the question's wish for
+    something else, by id.
     """
 
     snapshot: ContextSnapshot
@@ -148,6 +149,8 @@ class ContextMaterial:
     trust_order: TrustOrder = DEFAULT_ORDER
     other_domains: frozenset[str] = frozenset()
     is_leisure: bool = False
+    unclear_homes: frozenset[str] = frozenset()
+    wish_scores: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,24 +366,32 @@ def _base_layer(snapshot: ContextSnapshot, session_id: str | None) -> list[Memor
     return [*own[:1], *of_tenant, *own[1:], *of_spaces]
 
 
+def unread_statements(snapshot: ContextSnapshot) -> list[str]:
+    """Return what the user said last in the session that extraction has not read yet."""
+    unread = (
+        message.content
+        for message in snapshot.messages
+        if message.role is MessageRole.USER and message.extracted_at is None
+    )
+    return list(unread)[-MAX_UNREAD_MESSAGES:]
+
+
 def _select_contradicted(
     request: ContextRequest, material: ContextMaterial, candidates: Mapping[str, Memory]
 ) -> tuple[list[Memory], list[Memory]]:
     """Return the memories that the user has just contradicted, and those possibly contradicted."""
-    unread = [
-        message.content
-        for message in material.snapshot.messages
-        if message.role is MessageRole.USER and message.extracted_at is None
-    ][-MAX_UNREAD_MESSAGES:]
-    said = JustSaid(material.snapshot.user_entity_name, request.question_text, unread)
-    scores = {hit.memory.id: semantic_score(hit) for hit in material.hits if is_changeable(hit.memory)}
+    snapshot = material.snapshot
+    said = JustSaid(
+        snapshot.user_entity_name, request.question_text, unread_statements(snapshot), material.unclear_homes
+    )
+    scores = material.wish_scores
     nearest = max(scores, key=scores.__getitem__, default=None)  # a wish replaces one memory, not all similar ones
     contradicted, doubted = [], []
     for memory in candidates.values():
         score = scores[memory.id] if memory.id == nearest else 0.0
         if said.contradicts(memory, score):
             contradicted.append(memory)
-        elif said.may_contradict(memory):
+        elif said.may_contradict(memory, score):
             doubted.append(memory)
     return contradicted, doubted
 

@@ -26,8 +26,20 @@ TOPIC_SCORE = 0.59
 TOPIC_LEAD = 0.05
 """Minimum lead over the score of every other domain, and over the score of unrelated texts, which is 0.5."""
 
-SAME_TOPIC_SCORE = 0.6
-"""Minimum semantic score of a memory about the topic to which a question wants an alternative."""
+SAME_TOPIC_SCORE = 0.62
+"""Minimum cosine similarity, as (1 + cos) / 2, of a wish for something else and the memory that it replaces."""
+
+MAYBE_SAME_TOPIC_SCORE = 0.58
+"""Minimum similarity at which the wish may replace the memory."""
+
+HOME = "LIVES_IN"
+"""The predicate of a slot whose value is a place."""
+
+PLACE, OTHER_KINDS = "a town", ("software", "field of work", "business")
+"""Texts to which the value of a home is compared by meaning: people also move to another department or program."""
+
+OTHER_KIND_LEAD = 0.15
+"""Minimum lead of another kind over a place at which the value may be no place."""
 
 MIN_ROOT_LENGTH = 4
 """Minimum letters with which a word and a domain must both begin."""
@@ -175,43 +187,56 @@ class JustSaid:
 
     Clearly contradicted memories are left out of a context; possibly contradicted ones are marked.
 
-    `user_name` is the name of the subject of memories about the user, None if there is none yet.
+    `user_name` is the name of the subject of memories about the user, None if there is none yet; `unclear_homes` are
+    those of `find_homes` that may be no places.
     """
 
-    def __init__(self, user_name: str | None, question: str, recent_statements: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        user_name: str | None,
+        question: str,
+        recent_statements: Sequence[str] = (),
+        unclear_homes: Collection[str] = (),
+    ) -> None:
         texts = (question, *recent_statements)
         self._user_name = user_name
-        self._slot_values = [pair for text in texts for pair in _find_slot_values(text)]
+        slot_values = [pair for text in texts for pair in _find_slot_values(text)]
+        self._slot_values = [
+            (predicate, content_words(value)) for predicate, value in slot_values if value not in unclear_homes
+        ]
+        self._unclear_values = [(HOME, content_words(value)) for _, value in slot_values if value in unclear_homes]
         self._question_words = content_words(question)
-        self._wants_change = cues.CHANGE.search(question) is not None
         self._abandoned = [words for text in texts for words in _extract_abandoned(text)]
         self._clauses = [clause for text in texts for clause in _Clause.of_text(text)]
 
-    def contradicts(self, memory: Memory, semantic_score: float) -> bool:
-        """Return whether the user has just contradicted a memory; `semantic_score` is the memory's for the question.
+    def contradicts(self, memory: Memory, wish_score: float) -> bool:
+        """Return whether the user has just contradicted a memory.
+
+        `wish_score` is the similarity of the memory to the wish that `find_wish` finds in the question, 0 without one.
 
         A statement abandons the memory's subject matter ("no longer X", "from X to Y", "Y instead of X"), or gives its
         slot another value. Or the question asks for an alternative ("Y this time"), and the memory is changeable, is
         about the same topic, and names something that the question does not.
         """
-        may_change = self._wants_change and is_changeable(memory) and semantic_score >= SAME_TOPIC_SCORE
-        has_other_value = memory.single_valued and self._gives_other_value(memory)
-        if has_other_value or not (self._abandoned or may_change):
-            return has_other_value
-        content = content_words(memory.content)
-        if memory.object:
-            content |= content_words(memory.object.name)
+        if memory.single_valued and self._gives_other_value(memory, self._slot_values):
+            return True
+        content = _words_of(memory)
         if any(abandoned <= content for abandoned in self._abandoned):
             return True
-        return may_change and not content - content_words(memory.subject.name) <= self._question_words
+        return wish_score >= SAME_TOPIC_SCORE and self._is_replaced(memory)
 
-    def may_contradict(self, memory: Memory) -> bool:
-        """Return whether the user may have just contradicted a memory that was saved without a slot.
+    def may_contradict(self, memory: Memory, wish_score: float) -> bool:
+        """Return whether the user may have just contradicted a memory; the score is that of `contradicts`.
 
-        A statement says the same as the memory with another name or number, or gives another value to the slot
-        described by the memory's text. As the memory has no slot, both may hold.
+        The question may ask for an alternative to the memory, or a statement gives a home that may be no place. Or the
+        memory was saved without a slot, and a statement says the same with another name or number, or gives another
+        value to the slot described by the memory's text. As the memory has no slot, both may hold.
         """
-        if memory.single_valued or memory.subject.name != self._user_name:
+        if wish_score >= MAYBE_SAME_TOPIC_SCORE and self._is_replaced(memory):
+            return True
+        if memory.single_valued:
+            return bool(self._unclear_values) and self._gives_other_value(memory, self._unclear_values)
+        if memory.subject.name != self._user_name:
             return False
         first = content_words(memory.content.partition(" ")[0])
         others = [entity for entity in memory.entities if entity.id != memory.subject.id]
@@ -221,21 +246,47 @@ class JustSaid:
             return True
         return any(_says_other_value(memory, predicate, value) for predicate, value in self._slot_values)
 
-    def _gives_other_value(self, memory: Memory) -> bool:
+    def _is_replaced(self, memory: Memory) -> bool:
+        """Return whether an alternative to a memory is wanted if the question wants one for its topic."""
+        return (
+            is_changeable(memory) and not _words_of(memory) - content_words(memory.subject.name) <= self._question_words
+        )
+
+    def _gives_other_value(self, memory: Memory, slot_values: Iterable[tuple[str, frozenset[str]]]) -> bool:
         is_about_user = memory.subject.name == self._user_name
         slot = cues.SAME_SLOTS.get(memory.predicate, memory.predicate)
         if is_about_user and slot in cues.SLOTS:
             known = content_words(memory.object.name if memory.object else memory.content)
-            return any(predicate == slot and value.isdisjoint(known) for predicate, value in self._slot_values)
+            return any(predicate == slot and value.isdisjoint(known) for predicate, value in slot_values)
         return any(clause.gives_other_value(memory, is_about_user=is_about_user) for clause in self._clauses)
 
 
-def _find_slot_values(text: str) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield the user's slots that a text gives a value, by predicate, with the words of the value."""
+def find_wish(question: str) -> str | None:
+    """Return the first sentence of a question that asks for something other than usual, or None."""
+    return next((sentence.strip() for sentence in _SENTENCE.findall(question) if cues.CHANGE.search(sentence)), None)
+
+
+def find_homes(texts: Iterable[str]) -> list[str]:
+    """Return the names that texts give to the user's home."""
+    return [value for text in texts for predicate, value in _find_slot_values(text) if predicate == HOME]
+
+
+def may_be_no_place(similarities: Mapping[str, float]) -> bool:
+    """Return whether a name may be no place, by its cosines with `PLACE` and `OTHER_KINDS`."""
+    return max(similarities[kind] for kind in OTHER_KINDS) - similarities[PLACE] >= OTHER_KIND_LEAD
+
+
+def _words_of(memory: Memory) -> frozenset[str]:
+    words = content_words(memory.content)
+    return words | content_words(memory.object.name) if memory.object else words
+
+
+def _find_slot_values(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the user's slots that a text gives a value, by predicate, with the value."""
     for sentence in _SENTENCE.findall(text):
         for predicate, patterns in cues.SLOTS.items():
             for match in filter(None, (pattern.match(sentence.strip()) for pattern in patterns)):
-                yield predicate, content_words(match["value"])
+                yield predicate, match["value"]
 
 
 def _says_other_value(memory: Memory, predicate: str, value: frozenset[str]) -> bool:

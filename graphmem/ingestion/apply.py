@@ -209,16 +209,8 @@ class BatchTransaction:
                     self._actions.append(MemoryAction.refused("names", f"a more trusted source calls it {known}"))
 
     async def _rename(self, entity_id: str, name: str, sources: list[str] | None) -> None:
-        await self._transaction.run(
-            "extraction.rename_entity",
-            group_id=self._owner.group_id,
-            entity_id=entity_id,
-            canonical_name=name,
-            name_key=name_key(name),
-            detail_sources=sources,
-            vector=self._vectors.get(name),
-            now=self._now,
-        )
+        vector = self._vectors.get(name)
+        await self._entities.rename(self._transaction, self._owner, entity_id, name, sources, vector, self._now)
         self._links.append(LinkAction(entity_id=entity_id, name=name))
 
     def _source_of_name(self, name: str) -> SourceKind:

@@ -254,7 +254,10 @@ class MemoryTools:
                     "version": version.version,
                     **_describe(version),
                     **_given(
-                        ended_at=_time(version.expired_at), ended_reason=version.ended_reason, ended_by=version.ended_by
+                        replaces=version.supersedes,
+                        ended_at=_time(version.expired_at),
+                        ended_reason=version.ended_reason,
+                        ended_by=version.ended_by,
                     ),
                 }
                 for version in await memory.client.history(memory.user_id, memory_id)

@@ -21,6 +21,7 @@ from graphmem.memories.entity import (
     new_entity_properties,
     read_detail_sources,
 )
+from graphmem.memories.names import is_short_form
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.neo4j.driver_values import Row, pack_vector
 from graphmem.runtime.errors import NotFound
@@ -61,7 +62,8 @@ class EntityStore:
         A member of a space is a person of that name, whichever source names the member first. `kinds` are the most
         trusted sources that use the names, by name key. A source does not follow an alias from a less trusted one: the
         name becomes an entity of its own, and the alias ends. `SourcedDetails` decides on the details given for known
-        entities.
+        entities. A new name with a known entity's name among its aliases renames that entity if the source may rename
+        it, or becomes an alias if it is a part of the known name.
 
         The caller has locked the user, so that concurrent writers create an entity once, and creates the new ones.
         `vectors` holds the vectors of names by name key.
@@ -76,17 +78,27 @@ class EntityStore:
             elif entity.attributes:
                 attributes = {**requested[key].attributes, **entity.attributes}
                 requested[key] = requested[key].model_copy(update={"attributes": attributes})
-        rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=list(requested))
+        aliases = {name_key(alias) for entity in requested.values() for alias in entity.aliases}
+        keys = [*requested, *sorted(aliases - requested.keys())]
+        rows = await transaction.run("entities.find_by_keys", group_ids=[owner.group_id], keys=keys)
         nodes = [row["entity"] for row in rows]
         kinds = {key: kinds.get(key, "user") for key in requested}
         order = await find_trust_order(transaction, owner.tenant, _sources_of(nodes, kinds.values()))
         # Every source uses the name for the user's own entity, and is still the source of its details about the user.
         using = kinds | {own_key: order.most_trusted(STATED_KINDS)}
         stored = _match_names(nodes, using, order)
-        if owner.is_space and requested.keys() - stored.keys():
-            for key, member in (await self._find_members(transaction, owner)).items():
-                if key in requested:
-                    requested[key] = requested[key].model_copy(update={"name": member, "type": PERSON_TYPE})
+        members = await self._find_members(transaction, owner) if requested.keys() - stored.keys() else {}
+        for key in members.keys() & requested.keys() - stored.keys():
+            requested[key] = requested[key].model_copy(update={"name": members[key], "type": PERSON_TYPE})
+        details = {node["uuid"]: SourcedDetails(node, order) for node in nodes}
+        unknown = {key: entity for key, entity in requested.items() if key not in stored and key not in members}
+        former = [node for node in nodes if not node["is_user"] and node["name_key"] not in members]
+        renamed = {
+            key: node
+            for key, node in _match_former_names(unknown, former).items()
+            if details[node["uuid"]].may_rename(using[key])
+        }
+        stored |= renamed
         new = {
             key: new_entity_properties(
                 owner, entity, pack_vector(vectors.get(key)), now, is_user=key == own_key, source_kind=using[key]
@@ -94,7 +106,6 @@ class EntityStore:
             for key, entity in requested.items()
             if key not in stored
         }
-        details = {node["uuid"]: SourcedDetails(node, order) for node in nodes}
         for node in nodes:
             details[node["uuid"]].drop_aliases(new.keys())
         for key, node in stored.items():
@@ -103,10 +114,47 @@ class EntityStore:
                 given.give_name(entity.name, using[key])
             given.give_type(entity.type or DEFAULT_ENTITY_TYPE, kinds[key])
             given.give_attributes(entity.attributes, kinds[key])
+        names = {
+            node["uuid"]: requested[key].name
+            for key, node in renamed.items()
+            if not is_short_form(requested[key].name, node["name"])
+        }
+        for key, node in renamed.items():
+            if requested[key].name != names.get(node["uuid"]):
+                details[node["uuid"]].add_aliases({key: requested[key].name}, using[key])
         await self._write_details(transaction, owner, details.values(), now)
+        for entity_id, name in names.items():
+            key = name_key(name)
+            sources = details[entity_id].rename(using[key])
+            await self.rename(transaction, owner, entity_id, name, sources, vectors.get(key), now)
         stored = {key: details[node["uuid"]].node for key, node in stored.items()} | new
-        refs = {key: entity_ref_from_node(node) for key, node in stored.items()}
+        refs = {
+            key: entity_ref_from_node({**node, "name": names.get(node["uuid"], node["name"])})
+            for key, node in stored.items()
+        }
         return ResolvedEntities({**refs, "": refs[own_key]}, list(new.values()))
+
+    async def rename(
+        self,
+        transaction: Transaction,
+        owner: Owner,
+        entity_id: str,
+        name: str,
+        sources: list[str] | None,
+        vector: Vector | None,
+        now: datetime,
+    ) -> None:
+        """Give an entity a name that no other entity has; `sources` are those of its details from then on."""
+        await transaction.run(
+            "entities.rename_entity",
+            group_id=owner.group_id,
+            entity_id=entity_id,
+            canonical_name=name,
+            name_key=name_key(name),
+            detail_sources=sources,
+            vector=vector,
+            now=now,
+        )
 
     async def create(
         self,
@@ -262,12 +310,14 @@ class EntityStore:
 
     async def _find_other_members(self, transaction: Transaction, owner: Owner, speaker: str | None) -> set[str]:
         """Return the name keys of a space's members except the speaker; empty for a user."""
-        members = await self._find_members(transaction, owner) if owner.is_space else {}
+        members = await self._find_members(transaction, owner)
         return members.keys() - {name_key(speaker or "")}
 
-    async def _find_members(self, transaction: Transaction, space: Owner) -> dict[str, str]:
-        """Return the ids of the users who are members of a space, by name key."""
-        rows = await transaction.run("spaces.list_spaces", group_ids=[space.group_id])
+    async def _find_members(self, transaction: Transaction, owner: Owner) -> dict[str, str]:
+        """Return the user ids of a space's members, by name key; empty for a user."""
+        if not owner.is_space:
+            return {}
+        rows = await transaction.run("spaces.list_spaces", group_ids=[owner.group_id])
         return {name_key(user): user for row in rows for user, _, _ in row["members"] if user}
 
 
@@ -275,6 +325,24 @@ def _sources_of(nodes: Iterable[Row], kinds: Iterable[SourceKind]) -> set[Source
     """Return the sources to compare when sources of these kinds set details of entities."""
     given_by = {kind for node in nodes for kind in read_detail_sources(node).values()}
     return {"user", *given_by, *kinds}
+
+
+def _match_former_names(unknown: Mapping[str, EntityIn], nodes: Sequence[Row]) -> dict[str, Row]:
+    """Return the entities whose name is an alias of a new name, by the key of the new name.
+
+    An entity of another known type does not match, nor do several entities.
+    """
+    by_name = {node["name_key"]: node for node in nodes}
+    found: dict[str, Row] = {}
+    for key, entity in unknown.items():
+        former = {alias: by_name[alias] for alias in map(name_key, entity.aliases) if alias in by_name}
+        if len(former) == 1 and all(_may_be_of_type(node, entity.type) for node in former.values()):
+            found[key] = next(iter(former.values()))
+    return found
+
+
+def _may_be_of_type(node: Row, entity_type: str | None) -> bool:
+    return DEFAULT_ENTITY_TYPE in (node["type"], entity_type or DEFAULT_ENTITY_TYPE) or node["type"] == entity_type
 
 
 def _match_names(nodes: Sequence[Row], kinds: Mapping[str, SourceKind], order: TrustOrder) -> dict[str, Row]:

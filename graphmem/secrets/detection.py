@@ -79,36 +79,59 @@ def _read(name: str) -> dict[str, dict[str, str]]:
     }
 
 
+_DIGITS = load_vocabulary("digits").lists
 _DIGIT_OF_WORD = {
-    word: str(digit)
-    for words in load_vocabulary("digits").lists["words"].values()
-    for digit, word in enumerate(words.split("|"))
+    word: str(digit) for words in _DIGITS["words"].values() for digit, word in enumerate(words.split("|"))
 } | {"oh": "0"}
+_TIMES_OF_WORD = {
+    word: times for words in _DIGITS["times"].values() for times, word in enumerate(words.split("|"), start=2)
+}
 _TWO_DIGITS_OF_WORD = {word: digits for word, digits in load_words(*LANGUAGES).numbers.items() if len(digits) == 2}
 _WORD = rf"(?:{'|'.join(sorted({*_DIGIT_OF_WORD, *_TWO_DIGITS_OF_WORD}, key=len, reverse=True))})"
+<<<<<<< HEAD
 _RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.;\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
 """Four words or more: fewer are a count, and no secret is that short."""
+=======
+_TIMES = rf"(?:{'|'.join(_TIMES_OF_WORD)})"
+_ITEM = rf"(?:{_TIMES}[ \-])?(?:{_WORD}|\d(?!\d))"
+_RUN = re.compile(
+    rf"(?<!\w)(?=[\d ,.;\-\n]{{0,60}}[^\W\d_]){_ITEM}(?:[ ,.;\-\n]{{1,3}}{_ITEM}){{1,}}+(?!\w)", re.IGNORECASE
+)
+"""Words of digits, and single digits among them."""
+>>>>>>> systems
 
-_RUN_WORD = re.compile(r"[^\W\d_]+")
+_FEWEST_SPELLED = 4
+"""Digits from which such a run is read: fewer are a count, and no secret is as short."""
+
+_RUN_WORD = re.compile(r"[^\W\d_]+|\d")
 
 
 def fold_spelled_digits(folded: FoldedText) -> FoldedText:
     """Return a text with digits for runs of digit words and of number words below 100.
 
+<<<<<<< HEAD
     "four one one one" becomes `4 1 1 1`, and "five twelve forty-four" becomes `5 12 44`.
+=======
+    It has `4 1 1 1` for "four triple one" and `5 12 44` for "five twelve forty-four".
+>>>>>>> systems
     """
     return folded.replace(_RUN, _to_digits)
 
 
 def _to_digits(run: re.Match[str]) -> str:
     digits: list[str] = []
+    times = 1
     for word in map(str.lower, _RUN_WORD.findall(run.group())):
-        digit = _DIGIT_OF_WORD.get(word)
-        if digit and digit != "0" and digits and re.fullmatch("[2-9]0", digits[-1]):
+        if word in _TIMES_OF_WORD:
+            times = _TIMES_OF_WORD[word]
+            continue
+        digit = word if word.isdigit() else _DIGIT_OF_WORD.get(word)
+        if digit and digit != "0" and times == 1 and digits and re.fullmatch("[2-9]0", digits[-1]):
             digits[-1] = digits[-1][0] + digit
         else:
-            digits.append(digit or _TWO_DIGITS_OF_WORD[word])
-    return " ".join(digits)
+            digits += [digit or _TWO_DIGITS_OF_WORD[word]] * times
+        times = 1
+    return " ".join(digits) if len(digits) >= _FEWEST_SPELLED else run.group()
 
 
 _ESCAPE = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]{2,31});|(?<=\w)%(?:20|40|2[DdEe]|3[Aa])(?=\w)")
@@ -159,7 +182,8 @@ def join_digit_groups(folded: FoldedText) -> FoldedText | None:
 _PIECES = load_vocabulary("pieces")
 _PIECE = re.compile(
     rf"(?<!\w)(?:(?P<start>{_PIECES.any_of('starts')})|(?P<middle>{_PIECES.any_of('middles')})"
-    rf"|(?P<end>{_PIECES.any_of('ends')}))(?:[ ]{_PIECES.any_of('links')}|[ ]\d(?=[ ])|[ ]?:){{1,5}}[ ][\"'“]?"
+    rf"|(?P<end>{_PIECES.any_of('ends')}))"
+    rf"(?:(?:[ ]{_PIECES.any_of('links')}|[ ]\d(?=[ ])|[ ]?:){{1,5}}[ ][\"'“]?|[ ](?=\d))"
     r"(?P<piece>[^\W_][\w\-*#!@%&+]{0,30}(?:[ ]\d{2,6}(?![\w.,])){0,3})",
     re.IGNORECASE,
 )

@@ -200,6 +200,13 @@ def test_a_version_that_ended_is_shown_as_ended_only() -> None:
     assert ("active" in shown, f"superseded (by {shorten_id(OTHER_ID)})" in shown) == (False, True)
 
 
+@pytest.mark.req("QUINN-27")
+def test_the_history_of_a_memory_names_what_it_replaced() -> None:
+    current = {"status": MemoryStatus.ACTIVE, "expired_at": None, "ended_by": None, "supersedes": [OTHER_ID]}
+    shown = print_lines(views.VERSIONS.table([make_version("Elin lives in Lund").model_copy(update=current)]), 160)[-1]
+    assert f"active (replaces {shorten_id(OTHER_ID)})" in shown
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_names_and_ordinary_words_are_whole_at_both_widths(width: int) -> None:
     for name in ("memories", "history", "search", "sessions", "runs"):

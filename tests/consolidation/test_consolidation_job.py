@@ -253,6 +253,8 @@ async def test_a_nightly_run_is_one_job_whose_stages_wait_for_their_times(
         assert (run.phase, run.trigger, run.candidates) == (RunPhase.DISCOVERED, RunTrigger.NIGHTLY, 2)
         assert (job.id, job.status, server.requests) == (run.id, JobStatus.QUEUED, [])
         assert "02:05" in (job.reason or "")
+        waiting = await run_client.service.get(harness.owner.tenant, run.id)
+        assert (waiting.status, waiting.reason) == (RunStatus.RUNNING, job.reason)
         job = await run_client.go_on(job, 5)
         (run,) = await run_client.runs()
         assert (run.phase, len(run.proposals), len(server.requests)) == (RunPhase.ANALYSED, 1, 2)

@@ -283,6 +283,37 @@ async def test_a_memory_without_a_slot_that_may_be_contradicted_is_marked(harnes
 
 
 @pytest.mark.req("QUINN-40")
+async def test_a_wish_replaces_no_preference_of_another_kind(harness: ContextHarness) -> None:
+    tea, database = (MemoryIn(content=text, type="preference") for text in ("Prefers rooibos tea", "Prefers MySQL"))
+    await harness.save_memories(tea, database)
+    context = await harness.build_context("Let's use Postgres instead. Where do I start?")
+    assert memory_contents(context) == {"Prefers rooibos tea"}
+    await harness.save_memories(MemoryIn(content="Loves hiking", type="preference"))
+    context = await harness.build_context("I use Rust instead of the usual.")
+    assert memory_contents(context) >= {"Prefers rooibos tea", "Loves hiking"}
+
+
+@pytest.mark.req("QUINN-40")
+@pytest.mark.parametrize(
+    ("said", "line"),
+    [
+        ("I moved to Marketing.", "- Mara lives in Aalst (unless just said otherwise)"),
+        ("I have moved to Sales.", "- Mara lives in Aalst (unless just said otherwise)"),
+        ("We moved to Android last week.", "- Mara lives in Aalst (unless just said otherwise)"),
+        ("We moved to Dinant last week.", None),
+        ("I moved to Porto.", None),
+    ],
+)
+async def test_whoever_moves_to_what_may_be_no_place_keeps_the_home(
+    harness: ContextHarness, said: str, line: str | None
+) -> None:
+    home = {"predicate": "LIVES_IN", "object": {"name": "Aalst", "type": "Place"}, "single_valued": True}
+    await harness.save_memories(MemoryIn.model_validate({"content": "Mara lives in Aalst", **home}))
+    preamble = (await harness.build_context(f"{said} What now?")).preamble
+    assert (line in preamble.splitlines()) if line else ("Aalst" not in preamble)
+
+
+@pytest.mark.req("QUINN-40")
 async def test_unread_messages_contradict_memories_until_extraction_reads_them(harness: ContextHarness) -> None:
     await harness.save_memories("Mara lives in Hamburg")
     (message,) = await harness.add_messages("s", "I no longer live in Hamburg")

@@ -27,7 +27,7 @@ NOT_RECOGNISED = {
 """What is said in words that neither the memory nor the cues have."""
 
 TAKEN_FOR_A_HOME = "I moved to Marketing."
-"""Only who knows that it is no place can tell."""
+"""Marked whether or not it is known that it may be no place."""
 
 CASES: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("fresh_input.toml").read_text(encoding="utf-8")
@@ -85,7 +85,7 @@ def test_fresh_input_marks_what_it_may_contradict_among_memories_saved_as_plain_
         for said, contradicted in cases["said"].items():
             just_said = JustSaid("mara", "What do you know about me?", [said])
             assert not any(just_said.contradicts(known, 0.0) for known in stored.values()), "nothing is hidden"
-            marked = [name for name, known in stored.items() if just_said.may_contradict(known)]
+            marked = [name for name, known in stored.items() if just_said.may_contradict(known, 0.0)]
             if marked != ([contradicted] if contradicted else []):
                 wrong.append((said, marked))
     assert dict(wrong) == {
@@ -98,6 +98,6 @@ def test_fresh_input_marks_what_it_may_contradict_among_memories_saved_as_plain_
 def test_a_memory_about_another_entity_is_not_marked() -> None:
     tom = _entity("Tom", "Person")
     saved = memory("Tom lives in Bergen", entities=[_entity("e", "Person"), tom])
-    assert not JustSaid("mara", "I live in Dinant now.").may_contradict(saved)
-    assert JustSaid("mara", "I live in Dinant now.").may_contradict(memory("Lives in Aalst"))
-    assert not JustSaid("mara", "I live in Aalst, by the way.").may_contradict(memory("Lives in Aalst"))
+    assert not JustSaid("mara", "I live in Dinant now.").may_contradict(saved, 0.0)
+    assert JustSaid("mara", "I live in Dinant now.").may_contradict(memory("Lives in Aalst"), 0.0)
+    assert not JustSaid("mara", "I live in Aalst, by the way.").may_contradict(memory("Lives in Aalst"), 0.0)

@@ -175,6 +175,8 @@ async def test_an_attribute_has_one_value_at_a_time(services: Services, owner: O
         old = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 20")
         new = await call_tool(client, "update_memory", key="server_os", value="Ubuntu 22")
         assert [memory["id"] for memory in new["replaced"]] == [old["memory_id"]]
+        [version] = (await call_tool(client, "memory_history", memory_id=new["memory_id"]))["versions"]
+        assert version["replaces"] == [old["memory_id"]]
         found = await call_tool(client, "search_memory", query="which operating system runs on the server?")
         assert [memory["content"] for memory in found["memories"]] == ["server os: Ubuntu 22"]
 

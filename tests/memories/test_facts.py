@@ -246,3 +246,26 @@ async def test_related_memories_are_the_same_whether_all_are_compared_or_those_n
     assert len(near.related) == len(compared.related) == len(other.related) == MAX_RELATED
     assert {*compared.related} - {near.memory.id} < {*near.related}
     assert {*other.related}.isdisjoint(near.related)
+
+
+@pytest.mark.req("QUINN-27")
+async def test_a_new_name_with_the_former_one_among_its_aliases_renames_the_entity(
+    facts: FactStore, graph: Graph, owner: Owner
+) -> None:
+    def about(content: str, name: str, *aliases: str) -> dict[str, Any]:
+        return {"content": content, "subject": {"name": name, "type": "Person", "aliases": list(aliases)}}
+
+    first = await save_one(facts, owner, about("Bea Lund plays chess", "Bea Lund"))
+    second = await save_one(facts, owner, about("Bea Moor moved to Rome", "Bea Moor", "Bea Lund"))
+    third = await save_one(facts, owner, about("Bea Oduya teaches", "Bea Oduya", "Bea Moor"))
+    nick = await save_one(facts, owner, about("Bea swims", "Bea", "Bea Oduya"))
+    assert {memory.subject.id for memory in (first, second, third, nick)} == {first.subject.id}
+    assert (third.subject.name, nick.subject.name) == ("Bea Oduya", "Bea Oduya")
+    entity = await EntityStore(graph).get(owner, first.subject.id)
+    assert (entity.name, set(entity.aliases), entity.memory_count) == ("Bea Oduya", {"Bea Lund", "Bea Moor", "Bea"}, 4)
+
+    club = {
+        "content": "Bea Moor FC won",
+        "subject": {"name": "Moor FC", "type": "Organization", "aliases": ["Bea Berg"]},
+    }
+    assert (await save_one(facts, owner, club)).subject.id != first.subject.id, "of another type"

@@ -123,7 +123,7 @@ async def _rename(memory: Services, owner: Owner) -> None:
     name = {"canonical_name": "Robert", "name_key": name_key("Robert")}
     renamed = {**name, "detail_sources": None, "vector": [0.1] * 384}
     await memory.components.graph.execute(
-        "extraction.rename_entity", group_id=owner.group_id, entity_id=bob, now=(await _now(memory, owner)), **renamed
+        "entities.rename_entity", group_id=owner.group_id, entity_id=bob, now=(await _now(memory, owner)), **renamed
     )
 
 

@@ -104,17 +104,6 @@ WHERE r.group_id = $group_id AND r.expired_at IS NULL AND r.valid_from < r.valid
 WITH r, r.fact_embedding AS embedding
 RETURN {{fact_version}}, [vector IN $vectors | 2 * vector.similarity.cosine(embedding, vector) - 1] AS similarities
 
-// name: rename_entity(group_id, entity_id, canonical_name, name_key, detail_sources, vector, now)
-// Set the name of an entity; it is no alias of it any more.
-MATCH (u:User {group_id: $group_id})
-MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
-WITH u, e, [at IN range(0, size(coalesce(e.alias_keys, [])) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
-SET e.aliases = nullIf([at IN kept | e.aliases[at]], []), e.alias_keys = nullIf([at IN kept | e.alias_keys[at]], [])
-SET e.name = $canonical_name, e.name_key = $name_key, e.detail_sources = $detail_sources, e.name_embedding = $vector, e.next_vector = null,
-    e.updated_at = $now, e.revision = u.revision
-WITH e
-{{pack_entity_vector}}
-
 // name: record_interest(group_id, key, topic, message_ids, now)
 // Add messages to an interest candidate, creating it if needed, and return all its messages.
 MERGE (i:InterestCandidate {group_id: $group_id, key: $key})

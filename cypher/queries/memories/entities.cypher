@@ -68,6 +68,19 @@ MATCH (e:Entity) WHERE e.group_id IN $group_ids
 WITH e ORDER BY e.name_key, e.uuid LIMIT $limit
 RETURN {{entity_node}} AS entity, {{memory_count}} AS memory_count
 
+// name: rename_entity(group_id, entity_id, canonical_name, name_key, detail_sources, vector, now)
+// Set the name of an entity; it is no alias of it any more.
+MATCH (u:User {group_id: $group_id})
+MATCH (e:Entity {uuid: $entity_id}) WHERE e.group_id = $group_id
+WITH u, e, [at IN range(0, size(coalesce(e.alias_keys, [])) - 1) WHERE e.alias_keys[at] <> $name_key] AS kept
+SET e.aliases = nullIf([at IN kept | e.aliases[at]], []), e.alias_keys = nullIf([at IN kept | e.alias_keys[at]], [])
+SET e.name = $canonical_name, e.name_key = $name_key, e.detail_sources = $detail_sources, e.name_embedding = $vector, e.next_vector = null,
+    e.updated_at = $now, e.revision = u.revision
+WITH e
+{{link_aliases}}
+WITH e
+{{pack_entity_vector}}
+
 // name: list_facts(group_ids, entity_id, {{as_of_params}}, limit)
 // Fetch the facts about an entity as of two times, the most important first.
 {{as_of_params}}
