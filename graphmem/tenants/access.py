@@ -117,6 +117,9 @@ class CreatedApiKey(ApiKey):
 KEY_PREFIX = "gm_"
 """The prefix of every API key."""
 
+KEY_CHARS = 43
+"""Characters of an API key after its prefix: 32 random bytes in base64."""
+
 KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
 """An API key in a text."""
 
