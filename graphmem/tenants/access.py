@@ -17,6 +17,9 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
 
+MAX_SHOWN_CHARACTERS = 60
+"""Characters of a user's id that an error quotes."""
+
 MAX_SHOWN_USERS = 3
 """Users of a key that an error names."""
 
@@ -96,12 +99,11 @@ class ApiKey(BaseModel):
             return
         users = [repr(user) for user in self.users or ()]
         bound = ", ".join([*users[:MAX_SHOWN_USERS], *(["…"] if len(users) > MAX_SHOWN_USERS else [])])
-        swapped = (
-            "What was given as the user is the tenant, which the key names by itself."
-            if user_id == self.tenant
-            else "The user's id comes first in a call, then the text."
+        named = user_id if len(user_id) <= MAX_SHOWN_CHARACTERS else f"{user_id[:MAX_SHOWN_CHARACTERS]}…"
+        is_tenant = " That is the tenant, which the key names by itself." if user_id == self.tenant else ""
+        raise Forbidden(
+            f"This key has no access to the user {named!a}: it is bound to {bound or 'no user'}.{is_tenant}"
         )
-        raise Forbidden(f"This key has no access to that user: it is bound to {bound or 'no user'}. {swapped}")
 
     def can_reach(self, space: str) -> bool:
         """Return whether the key is bound to no spaces, or to this one: whether a member may use the space with it."""
