@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import ExitStack
 
@@ -12,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from graphmem.chats.answer_reader import PassingAnswer
 from graphmem.chats.service import CREDENTIAL_HEADERS
-from graphmem.tenants.access import KEY_PATTERN
+from graphmem.tenants.access import KEY_CHARS, KEY_PATTERN, KEY_PREFIX
 from graphmem_api import headers
 
 
@@ -81,6 +82,23 @@ def holds_graphmem_key(value: str, own_key: str) -> bool:
     `own_key` is the key of the request, which need not have the usual format.
     """
     return bool(own_key and own_key in value) or KEY_PATTERN.search(value) is not None
+
+
+_KEY_IN_BODY = re.compile(rf"(?<![\w-]){KEY_PREFIX}[\w-]{{{KEY_CHARS}}}(?![\w-])".encode())
+"""A whole graphmem key; data in base64 hardly ever contains one by chance."""
+
+MIN_OWN_KEY_BYTES = 16
+"""Length from which the key of a request is looked for in its body: a shorter one may be a word."""
+
+REMOVED_KEY = b"[graphmem key removed]"
+"""What a provider gets in place of a graphmem key."""
+
+
+def without_graphmem_keys(content: bytes, own_key: str) -> bytes:
+    """Return a body in which no field and no text holds a graphmem key, that of the request included."""
+    own = own_key.encode("utf-8", "surrogatepass")
+    kept = content.replace(own, REMOVED_KEY) if len(own) >= MIN_OWN_KEY_BYTES else content
+    return _KEY_IN_BODY.sub(REMOVED_KEY, kept)
 
 
 def forwarded_request_headers(received: Mapping[str, str]) -> dict[str, str]:

@@ -44,6 +44,9 @@ _CALLED_PATHS = {
 }
 """Paths called by provider clients whose base URL lacks the prefix, at the root or below /v1."""
 
+_WITH_PATH = "There is no such route: the server's address has no path such as /v1."
+"""What a client is told whose base URL already names the version."""
+
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",
     405: "The route does not support this method: see /docs.",
@@ -113,7 +116,9 @@ def respond_to_error(request: Request, error: Exception) -> Response:
         phrase = HTTPStatus(error.status_code).phrase
         detail = _DETAIL_BY_STATUS.get(error.status_code, f"{phrase}.")
         if error.status_code == HTTPStatus.NOT_FOUND:
-            detail = _BASE_URLS.get(protocol_prefix(request.scope["path"]) or "", detail)
+            path = request.scope["path"]
+            detail = _WITH_PATH if "/v1/" in path[1:] else detail
+            detail = _BASE_URLS.get(protocol_prefix(path) or "", detail)
         return make_problem_response(
             _path_of(request), error.status_code, phrase.capitalize(), detail, headers=error.headers
         )

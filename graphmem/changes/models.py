@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 import secrets
 from collections.abc import Collection
 from datetime import datetime
@@ -86,20 +87,37 @@ _NAT64 = IPv6Network("64:ff9b::/96")
 _GLOBAL_UNICAST = IPv6Network("2000::/3")
 """The only IPv6 addresses that are assigned to hosts of the public internet."""
 
-_PROTOCOL_ASSIGNMENTS = IPv4Network("192.0.0.0/24")
-"""IPv4 addresses that are reserved for protocols; older versions of Python call most of them public."""
+_NOT_PUBLIC = (IPv4Network("192.0.0.0/24"), IPv4Network("192.88.99.0/24"), IPv6Network("3fff::/20"))
+"""Addresses for protocols, for relays and for examples; some versions of Python call them public."""
+
+
+_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,254}}$)(?:{_LABEL}\.)*{_LABEL}\.?")
+"""A name that can be resolved, in lower case; IPv4 addresses look like one."""
+
+
+def _is_host(host: str) -> bool:
+    """Return whether a host is a name or an address without a zone, so that a delivery can ever reach it."""
+    if ":" not in host:
+        return _HOST_NAME.fullmatch(host) is not None
+    try:
+        return IPv6Address(host).scope_id is None
+    except ValueError:
+        return False
 
 
 def _check_url(url: str) -> str:
-    parts = urlsplit(url)
     try:
-        port_fits = parts.port is None or parts.port > 0
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        port_fits = False
-    if parts.scheme not in ("https", "http") or not parts.hostname or not port_fits:
+        is_address = False
+    if not is_address:
         raise ValueError("must be an address such as https://example.com/hooks")
     if parts.username or parts.password or parts.fragment or any(not 33 <= ord(letter) < 127 for letter in url):
         raise ValueError("must have no user name, password, fragment, space or letter outside ASCII")
+    if not _is_host(parts.hostname or ""):
+        raise ValueError("must have a host that is an IP address or a name of letters, digits and hyphens")
     return url
 
 
@@ -220,6 +238,6 @@ def is_public_address(address: str) -> bool:
             return is_public_address(str(inner))
         if ip not in _GLOBAL_UNICAST:
             return False
-    elif ip in _PROTOCOL_ASSIGNMENTS:
+    if any(ip in network for network in _NOT_PUBLIC):
         return False
     return ip.is_global and not ip.is_multicast

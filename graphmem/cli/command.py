@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import inspect
 import json
@@ -82,10 +83,21 @@ def failure_of(error: Exception) -> CommandFailed:
     if isinstance(error, UnicodeDecodeError):
         sentence = f"The input is not UTF-8 text ({error.reason} at byte {error.start})."
         return CommandFailed(sentence, EXIT_USAGE, InvalidInput.title, InvalidInput.status)
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return CommandFailed(
+            f"The disk is full{_place_of(error)}: free disk space, or set GRAPHMEM_DATA_DIR to another folder.",
+            title=GraphmemError.title,
+        )
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return CommandFailed(f"A file cannot be used{_place_of(error)}: {error.strerror}.", title=GraphmemError.title)
     return CommandFailed(
         f"Unexpected {type(error).__name__}: run the command again with --debug and report its output.",
         title=GraphmemError.title,
     )
+
+
+def _place_of(error: OSError) -> str:
+    return f" ({error.filename})" if error.filename else ""
 
 
 _PARAMETERS = {"types": "type", "tags": "tag", "content": "text", "query": "text", "q": "text", "session_id": "session"}
@@ -409,9 +421,9 @@ def _is_given(value: object) -> bool:
 
 
 def _name_parameters(context: typer.Context) -> dict[str, str]:
-    """Return the name of each parameter in the command's help, such as `--valid-at` or `TEXT`."""
+    """Return the name of each parameter in the command's help: `--limit`, `--as-of/--valid-as-of` or `TEXT`."""
     return {
-        parameter.name: max(parameter.opts, key=len)
+        parameter.name: "/".join(sorted((name for name in parameter.opts if name.startswith("--")), key=len))
         if parameter.param_type_name == "option"
         else (parameter.metavar or parameter.name).upper()
         for parameter in context.command.params

@@ -234,6 +234,8 @@ def _find_remote(settings: Settings, key: str, tenant: str) -> Target:
             "GRAPHMEM_API_KEY is set, and no server runs on the data folder: start it with `graphmem serve`, name "
             "another in GRAPHMEM_URL, or give --no-server to work on the data of this machine."
         )
+    if not url.startswith(("http://", "https://")):
+        raise ConfigurationError(f"GRAPHMEM_URL is {url}: begin it with http:// or https://, as in http://{url}.")
     if tenant != DEFAULT_TENANT:
         raise InvalidInput("The key in GRAPHMEM_API_KEY decides the tenant: leave out --tenant.")
     return Target(f"the server at {url}", None, url.rstrip("/"), key)

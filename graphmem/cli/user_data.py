@@ -302,6 +302,7 @@ async def forget(client: AsyncClient, output: Output, user: User, yes: Yes = Fal
         await confirm_erasure(client, output, f"user {user!r}")
     where = await describe_target(client, output)
     result = await client.forget(user)
-    if not (any(result.erased.values()) or result.residue):
+    erased = any(count for kind, count in result.erased.items() if kind != "IdempotentRequest")
+    if not (erased or result.residue):  # a request for a user is recorded even if there is none
         raise NotFound(f"There is no user {user!r} {where}: nothing was erased.")
     report_erasure(output, f"user {user!r}", result, where)

@@ -258,8 +258,10 @@ def search_response(response: SearchResponse, limit: int) -> list[Renderable]:
     """Return the results of a search: memories, and messages under their own heading."""
     shown: list[Renderable] = [*HITS(response.results)] if response.results or not response.messages else []
     if response.messages:
+        from graphmem.context.relevance import statements_first
+
         found = "Messages, as they were said:" if response.results else "No memory was found, but these messages:"
-        shown += [found, *MESSAGE_HITS(response.messages[:limit])]
+        shown += [found, *MESSAGE_HITS(statements_first(response.messages)[:limit])]
     return shown
 
 

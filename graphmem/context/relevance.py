@@ -9,8 +9,9 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from graphmem.context import cues
+from graphmem.conversations.session import MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
-from graphmem.search.models import SearchHit
+from graphmem.search.models import MessageHit, SearchHit
 from graphmem.text.normalising import fold_accents, normalise
 from graphmem.text.text_cache import cache_by_text
 from graphmem.text.token_counts import count_tokens, truncate_to_tokens
@@ -159,6 +160,13 @@ def states_something(text: str, *, by_user: bool = True) -> bool:
     with function words that does not merely exclaim.
     """
     return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
+
+
+def statements_first(hits: Sequence[MessageHit]) -> list[MessageHit]:
+    """Return messages in their order, but those that merely ask or greet after those that state something."""
+    return sorted(
+        hits, key=lambda hit: not states_something(hit.message.content, by_user=hit.message.role is MessageRole.USER)
+    )
 
 
 def says_words(text: str) -> bool:

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 DEFAULT_TOKEN_BUDGET = 1000
 """Default token budget of a context in a prompt."""
 
-_NOT_STORED = (SaveAction.SKIP, SaveAction.CONTEST)
-"""Actions of a save after which the statement is not current."""
+_STORED = (SaveAction.INSERT, SaveAction.REINFORCE, SaveAction.SUPERSEDE)
+"""Actions of a save after which the statement is current."""
 
-_AWAY = (Unavailable, RateLimited, RequestTimeout)
+AWAY = (Unavailable, RateLimited, RequestTimeout)
 """Errors of an unavailable memory: the agent continues without it."""
 
 MAX_TOOL_RESULTS = 10
@@ -35,13 +35,35 @@ def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> 
 
     `named` are the caller's names of the statements, by default their numbers. Statements that are current stay stored.
     """
-    lost = [(index, result) for index, result in enumerate(results) if result.action in _NOT_STORED]
+    lost = [(index, result) for index, result in enumerate(results) if result.action not in _STORED]
     if lost:
         reasons = (
             f"{named[index] if named else f'statement {index + 1}'}: {result.reason or result.action.value}"
             for index, result in lost
         )
         raise InvalidInput(f"Not stored: {'; '.join(reasons)}.")
+
+
+async def add_each(client: AsyncClient, user_id: str, statements: Sequence[Mapping[str, Any]]) -> None:
+    """Save statements; an unusable one does not prevent the others.
+
+    Raises InvalidInput that names the statements that are not stored, with the reasons.
+    """
+    if not statements:
+        return
+    try:
+        results = await client.add(user_id, statements)
+    except InvalidInput as error:
+        lost: list[str] = []
+        for number, statement in enumerate(statements, 1):
+            try:
+                require_stored(await client.add(user_id, statement))
+            except InvalidInput as reason:
+                lost.append(f"Statement {number}: {reason.detail}")
+        if len(lost) == len(statements):
+            raise error from None
+        raise InvalidInput(" ".join(lost)) from None
+    require_stored(results)
 
 
 def split_long_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -79,7 +101,7 @@ class AgentMemory:
     async def build_context(self, question: str) -> str:
         """Return known facts that may help with a question, in a block that adapters recognise; empty without any."""
         preamble = ""
-        with self.failures.noted(ChatFailure.CONTEXT, _AWAY):
+        with self.failures.noted(ChatFailure.CONTEXT, AWAY):
             response = await self.client.context(
                 self.user_id,
                 question,
@@ -117,7 +139,7 @@ class AgentMemory:
             (result,) = await self.client.add(self.user_id, {"content": statement, "space": self.space})
         except GraphmemError as error:
             return f"Not saved: {error}"
-        if result.memory is None or result.action in _NOT_STORED:
+        if result.memory is None or result.action not in _STORED:
             return f"Not saved: {result.reason or result.action.value}"
         return f"Saved: {fence_line(result.memory.content)}"
 
@@ -125,5 +147,5 @@ class AgentMemory:
         """Store turns, each a role and a text; memories are extracted from them in the background."""
         messages = split_long_messages({"role": role, "content": text} for role, text in turns)
         for batch in split_into_batches(messages):
-            with self.failures.noted(ChatFailure.STORE, _AWAY):
+            with self.failures.noted(ChatFailure.STORE, AWAY):
                 await self.client.add_messages(self.user_id, batch, session_id=self.session_id, space=self.space)

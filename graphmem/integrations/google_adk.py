@@ -15,9 +15,9 @@ from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemor
 from google.adk.memory.memory_entry import MemoryEntry
 from google.genai.types import Content, Part
 
-from graphmem.conversations.session import split_into_batches
-from graphmem.integrations.agent_memory import require_stored, split_long_messages
-from graphmem.runtime.errors import InvalidInput
+from graphmem.chats.answer_reader import ChatFailure, ChatFailures
+from graphmem.conversations.session import read_timestamp, split_into_batches
+from graphmem.integrations.agent_memory import AWAY, add_each, split_long_messages
 from graphmem.text.added_texts import fence_line
 
 if TYPE_CHECKING:
@@ -34,17 +34,22 @@ MAX_RESULTS = 10
 USER = "user"
 """The author of a user's text, in events and in entries."""
 
+AUTHOR_KEY, TIMESTAMP_KEY = "adk_author", "adk_timestamp"
+"""Metadata of a memory with the fields of its entry for which memories have no place."""
+
 
 class GraphmemMemoryService(BaseMemoryService):
     """A memory service over graphmem; `client` uses HTTP or is a `GraphMemory` in the same process.
 
-    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids equal graphmem's.
+    Each app has its own memory of a user; with `shared_by_apps`, all apps share one, and user ids equal graphmem's. If
+    the service is unavailable, searches find nothing; `failures` counts them and logs the first in a row.
     """
 
     def __init__(self, client: AsyncClient, *, shared_by_apps: bool = False, limit: int = MAX_RESULTS) -> None:
         self._client = client
         self._shared = shared_by_apps
         self._limit = limit
+        self.failures = ChatFailures()
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Store the turns of a session, each event once; memories are extracted in the background."""
@@ -72,29 +77,25 @@ class GraphmemMemoryService(BaseMemoryService):
     ) -> None:
         """Save statements without a language model.
 
-        Raises InvalidInput if a statement is not stored, such as a secret; the others are stored. If one has no text,
-        none is stored.
+        A memory is valid from the timestamp of its entry. Raises InvalidInput if a statement is not stored, such as a
+        secret or one without a text; the others are stored.
         """
-        statements = [
-            {"content": _text_of(entry.content), "metadata": {**(custom_metadata or {}), **entry.custom_metadata}}
-            for entry in memories
-        ]
-        if without_text := [number for number, statement in enumerate(statements, 1) if not statement["content"]]:
-            raise InvalidInput(f"Nothing is stored: the memories {without_text} have no text.")
-        if statements:
-            require_stored(await self._client.add(self._user(app_name, user_id), statements))
+        statements = [_statement_of(entry, custom_metadata or {}) for entry in memories]
+        await add_each(self._client, self._user(app_name, user_id), statements)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the memories that match a query, best first, and messages with possible details."""
         if not query.strip():
             return SearchMemoryResponse()
-        found = await self._client.search(
-            self._user(app_name, user_id), query, limit=self._limit, cut="auto", include_messages=True
-        )
-        memories = [_entry_of_memory(hit.memory) for hit in found.results]
-        told = {message_id for hit in found.results for message_id in hit.memory.source.message_ids}
-        others = [hit for hit in found.messages if hit.message.id not in told]
-        return SearchMemoryResponse(memories=[*memories, *map(_entry_of_message, others)][: self._limit])
+        with self.failures.noted(ChatFailure.CONTEXT, AWAY):
+            found = await self._client.search(
+                self._user(app_name, user_id), query, limit=self._limit, cut="auto", include_messages=True
+            )
+            memories = [_entry_of_memory(hit.memory) for hit in found.results]
+            told = {message_id for hit in found.results for message_id in hit.memory.source.message_ids}
+            others = [hit for hit in found.messages if hit.message.id not in told]
+            return SearchMemoryResponse(memories=[*memories, *map(_entry_of_message, others)][: self._limit])
+        return SearchMemoryResponse()
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
         """End a memory and keep its history; raise ValueError for an entry without a memory id, such as a message."""
@@ -129,13 +130,37 @@ class GraphmemMemoryService(BaseMemoryService):
             await self._client.add_messages(self._user(app_name, user_id), batch, session_id=session_id)
 
 
+def _statement_of(entry: MemoryEntry, metadata: Mapping[str, object]) -> dict[str, Any]:
+    """Return the statement of an entry; its metadata keep the author, and a timestamp that is no time."""
+    time = _time_of(entry.timestamp)
+    kept = {AUTHOR_KEY: entry.author, TIMESTAMP_KEY: None if time else entry.timestamp}
+    given = {name: value for name, value in kept.items() if value}
+    return {
+        "content": _text_of(entry.content),
+        "valid_at": time,
+        "metadata": {**metadata, **entry.custom_metadata, **given},
+    }
+
+
+def _time_of(timestamp: str | None) -> datetime | None:
+    """Return the time of an entry, in UTC where it names no offset; None for a text that is no time."""
+    try:
+        time = read_timestamp(timestamp or "")
+        time = datetime.fromisoformat(time) if isinstance(time, str) else time
+    except ValueError:
+        return None
+    return (time if time.tzinfo else time.replace(tzinfo=UTC)) if isinstance(time, datetime) else None
+
+
 def _entry_of_memory(memory: Memory) -> MemoryEntry:
+    metadata = dict(memory.metadata)
+    author, timestamp = metadata.pop(AUTHOR_KEY, None), metadata.pop(TIMESTAMP_KEY, None)
     return MemoryEntry(
         id=memory.id,
         content=_content_of(memory.content),
-        custom_metadata=dict(memory.metadata),
-        author=memory.source.said_by or USER,
-        timestamp=(memory.valid_at or memory.created_at).isoformat(),
+        custom_metadata=metadata,
+        author=author or memory.source.said_by or USER,
+        timestamp=timestamp or (memory.valid_at or memory.created_at).isoformat(),
     )
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from langgraph.store.base import (
@@ -32,6 +32,7 @@ from langgraph.store.base import (
 
 from graphmem.integrations.agent_memory import require_stored
 from graphmem.memories.memory import MAX_CONTENT_LENGTH, Memory
+from graphmem.runtime.errors import Conflict, Forbidden, InvalidInput
 from graphmem.runtime.field_types import name_key
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ PAGE_SIZE = 200
 """Memories per page of a list."""
 
 MAX_SEARCH_RESULTS = 100
-"""Most results of a search; filters on values apply to these."""
+"""Most items ranked by a search; others follow without a score, the latest first."""
 
 _METADATA_KEY = "langgraph"
 _MAX_READABLE_NAME = 200
@@ -102,19 +103,37 @@ class GraphmemStore(BaseStore):
         return view
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order; if several put the same key, the last one counts."""
+        """Execute operations in order; if several put the same key, the last one counts.
+
+        Raises InvalidInput, Forbidden or Conflict, once all are executed, for a value that is not stored.
+        """
         if self._client is None:
             raise RuntimeError("This store has no synchronous client: pass `client`, or use abatch, aget, asearch, ….")
-        return [_run(self._client, calls) for calls in self._plan(ops)]
+        refused = _RefusedOperations()
+        results: list[Result] = []
+        for op, calls in self._plan(ops):
+            with refused.noted(op):
+                results.append(_run(self._client, calls))
+        refused.raise_if_any()
+        return results
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Execute operations in order; if several put the same key, the last one counts."""
+        """Execute operations in order; if several put the same key, the last one counts.
+
+        Raises InvalidInput, Forbidden or Conflict, once all are executed, for a value that is not stored.
+        """
         if self._async_client is None:
             raise RuntimeError("This store has no asynchronous client: pass `async_client`, or use batch, get, ….")
-        return [await _arun(self._async_client, calls) for calls in self._plan(ops)]
+        refused = _RefusedOperations()
+        results: list[Result] = []
+        for op, calls in self._plan(ops):
+            with refused.noted(op):
+                results.append(await _arun(self._async_client, calls))
+        refused.raise_if_any()
+        return results
 
-    def _plan(self, ops: Iterable[Op]) -> list[Calls[Result]]:
-        return [self._plan_one(op) for op in ops]
+    def _plan(self, ops: Iterable[Op]) -> list[tuple[Op, Calls[Result]]]:
+        return [(op, self._plan_one(op)) for op in ops]
 
     def _plan_one(self, op: Op) -> Calls[Result]:
         if isinstance(op, GetOp):
@@ -154,12 +173,16 @@ class GraphmemStore(BaseStore):
         if op.query:
             options = {"limit": MAX_SEARCH_RESULTS, "tags": {"all": tags}, "spaces": "none", **self._as_of}
             response = yield _ClientCall("search", user_id, (op.query,), options)
-            found = [_to_search_item(hit.memory, hit.score) for hit in response.results]
+            ranked = [(hit.memory, hit.score) for hit in response.results]
+            matching = _select(ranked, op)
+            if len(ranked) < MAX_SEARCH_RESULTS or len(matching) >= op.offset + op.limit:
+                return matching[op.offset : op.offset + op.limit]
         else:
-            memories = yield from self._list(user_id, tags)
-            found = [_to_search_item(memory, None) for memory in memories]
-        matching = (item for item in found if _matches(item.value, op.filter or {}))
-        return list(islice(matching, op.offset, op.offset + op.limit))
+            ranked, matching = [], []
+        known = {memory.id for memory, _ in ranked}
+        memories = yield from self._list(user_id, tags)
+        matching += _select([(memory, None) for memory in memories if memory.id not in known], op)
+        return matching[op.offset : op.offset + op.limit]
 
     def _list_namespaces(self, op: ListNamespacesOp) -> Calls[list[tuple[str, ...]]]:
         conditions = op.match_conditions or ()
@@ -217,6 +240,31 @@ class GraphmemStore(BaseStore):
         if label >= len(namespace) or namespace[label] == "*":
             raise InvalidNamespaceError(f"The namespace {tuple(namespace)} has no label {label}, which names the user.")
         return namespace[label]
+
+
+class _RefusedOperations:
+    """The operations of a batch that were refused: one of them costs no other."""
+
+    def __init__(self) -> None:
+        self._errors: list[tuple[Op, InvalidInput | Forbidden | Conflict]] = []
+
+    @contextmanager
+    def noted(self, op: Op) -> Iterator[None]:
+        """Return a block that executes an operation."""
+        try:
+            yield
+        except (InvalidInput, Forbidden, Conflict) as error:
+            self._errors.append((op, error))
+
+    def raise_if_any(self) -> None:
+        """Raise the error of the only operation that was refused, or one of the same kind with all reasons."""
+        if not self._errors:
+            return
+        first = self._errors[0][1]
+        if len(self._errors) == 1:
+            raise first
+        reasons = (f"The item {getattr(op, 'key', '')!r}: {error.detail}" for op, error in self._errors)
+        raise type(first)(" ".join(reasons))
 
 
 def _run(client: Client, calls: Calls[T]) -> T:
@@ -315,6 +363,12 @@ def _to_item(memory: Memory) -> Item:
         created_at=memory.created_at,
         updated_at=memory.updated_at,
     )
+
+
+def _select(ranked: Iterable[tuple[Memory, float | None]], op: SearchOp) -> list[SearchItem]:
+    """Return the items that the filter of a search selects, in their order."""
+    items = (_to_search_item(memory, score) for memory, score in ranked)
+    return [item for item in items if _matches(item.value, op.filter or {})]
 
 
 def _to_search_item(memory: Memory, score: float | None) -> SearchItem:

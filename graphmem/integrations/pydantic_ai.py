@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from cachetools import LRUCache
 from pydantic_ai import FunctionToolset
 from pydantic_ai.messages import (
     ModelMessage,
@@ -25,6 +26,9 @@ from pydantic_ai.messages import (
 from graphmem.chats.protocol import is_context_block
 from graphmem.integrations.agent_memory import AgentMemory
 
+MAX_QUESTIONS = 100
+"""Questions whose contexts a processor keeps, for as many runs at a time."""
+
 
 def memory_toolset(memory: AgentMemory) -> FunctionToolset[Any]:
     """Return the tools `search_memory` and `save_memory`."""
@@ -36,21 +40,24 @@ def context_processor(memory: AgentMemory) -> Callable[[list[ModelMessage]], Awa
 
     Requests after a tool call within the same run keep the context of their question.
     """
-    built: dict[str, str] = {}
+    built: LRUCache[str, str] = LRUCache(MAX_QUESTIONS)
 
     async def process(messages: list[ModelMessage]) -> list[ModelMessage]:
         bare = [_without_context(message) for message in messages]
         questions = [question for message in bare if (question := _question_of(message))]
-        if not questions or not isinstance(bare[0], ModelRequest):
+        if not questions:
             return bare
         question = questions[-1]
-        if question not in built:
-            built.clear()
-            built[question] = await memory.build_context(question)
-        if not built[question]:
+        context = None if _question_of(bare[-1]) else built.get(question)
+        if context is None:
+            context = await memory.build_context(question)
+            built[question] = context
+        if not context:
             return bare
-        context = SystemPromptPart(built[question])
-        return [replace(bare[0], parts=[context, *bare[0].parts]), *bare[1:]]
+        part = SystemPromptPart(context)
+        if isinstance(bare[0], ModelRequest):
+            return [replace(bare[0], parts=[part, *bare[0].parts]), *bare[1:]]
+        return [ModelRequest([part]), *bare]
 
     return process
 

@@ -19,6 +19,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
+from graphmem.context.relevance import statements_first
 from graphmem.memories.memory import Memory, SaveAction, SaveResult, Scope
 from graphmem.runtime.errors import Forbidden, GraphmemError, InvalidInput
 from graphmem.runtime.tracing import span
@@ -167,7 +168,7 @@ class MemoryTools:
         given: Any = {**filters, "limit": limit, "cut": cut, "min_score": min_score, "include_messages": True}
         response = await memory.client.search(memory.user_id, query, **given)
         found = [_describe(hit.memory, score=round(hit.score, 2)) for hit in response.results]
-        messages = [_describe_message(hit) for hit in response.messages[:limit]]
+        messages = [_describe_message(hit) for hit in statements_first(response.messages)[:limit]]
         if response.has_fitting or (found and not messages):
             return {"memories": found}
         nearest = {"memories": found} if found else {}

@@ -179,14 +179,14 @@ def _check_name_length(name: str) -> str:
     return check_normalised_length(name, MAX_NAME_LENGTH)
 
 
-_TEMPLATES = re.compile(r"\{\{.*?\}\}|[$#]\{.*?\}|<%.*?%>|\{[A-Za-z_][\w. -]*\}", re.DOTALL)
-"""A template anywhere in an id, as `{{user}}`, `${user}`, `#{user}`, `<%= user %>` and `{user}`."""
+_TEMPLATES = re.compile(r"\{\{.*?\}\}|[$#]\{.*?\}|<%.*?%>|\{%.*?%\}|\{[A-Za-z_][\w. -]*\}|%\(\w+\)[sd]", re.DOTALL)
+"""A template anywhere in an id, as `{{user}}`, `${user}`, `#{user}`, `<%= user %>`, `{user}` and `%(user)s`."""
 
 _WHOLE_PLACEHOLDERS = re.compile(
-    r"%[A-Za-z_]\w*%|\$[A-Za-z_]\w*|__[A-Z][A-Z_]*__|\[[A-Za-z_][\w -]*\]|<[A-Za-z_][^<>@]*>"
+    r"%[A-Za-z_]\w*%|\{\d*\}|\$[A-Za-z_]\w*|__[A-Z][A-Z_]*__|\[[A-Za-z_][\w -]*\]|<[A-Za-z_][^<>@]*>"
     r"|(?i:undefined|null|none|\((?:undefined|null|none)\))|NaN|nan"
 )
-"""A template that is the whole id, as `%USER%`, `$USER`, `[user]` and `<user>`, or a stand-in for a missing value.
+"""A template that is the whole id, as `%USER%`, `{0}`, `$USER`, `[user]` and `<user>`, or a stand-in for no value.
 
 `<1@host>` is a mail id, and Nan is a name.
 """

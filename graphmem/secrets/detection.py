@@ -88,20 +88,15 @@ _TIMES_OF_WORD = {
 }
 _TWO_DIGITS_OF_WORD = {word: digits for word, digits in load_words(*LANGUAGES).numbers.items() if len(digits) == 2}
 _WORD = rf"(?:{'|'.join(sorted({*_DIGIT_OF_WORD, *_TWO_DIGITS_OF_WORD}, key=len, reverse=True))})"
-<<<<<<< HEAD
-_RUN = re.compile(rf"(?<!\w){_WORD}(?:[ ,.;\-\n]{{1,3}}{_WORD}){{3,}}+(?!\w)", re.IGNORECASE)
-"""Four words or more: fewer are a count, and no secret is that short."""
-=======
 _TIMES = rf"(?:{'|'.join(_TIMES_OF_WORD)})"
 _ITEM = rf"(?:{_TIMES}[ \-])?(?:{_WORD}|\d(?!\d))"
 _RUN = re.compile(
     rf"(?<!\w)(?=[\d ,.;\-\n]{{0,60}}[^\W\d_]){_ITEM}(?:[ ,.;\-\n]{{1,3}}{_ITEM}){{1,}}+(?!\w)", re.IGNORECASE
 )
-"""Words of digits, and single digits among them."""
->>>>>>> systems
+"""A run of digit words, which may contain single digits."""
 
 _FEWEST_SPELLED = 4
-"""Digits from which such a run is read: fewer are a count, and no secret is as short."""
+"""Minimum number of digits in such a run: fewer are a count, and no secret is that short."""
 
 _RUN_WORD = re.compile(r"[^\W\d_]+|\d")
 
@@ -109,11 +104,7 @@ _RUN_WORD = re.compile(r"[^\W\d_]+|\d")
 def fold_spelled_digits(folded: FoldedText) -> FoldedText:
     """Return a text with digits for runs of digit words and of number words below 100.
 
-<<<<<<< HEAD
-    "four one one one" becomes `4 1 1 1`, and "five twelve forty-four" becomes `5 12 44`.
-=======
-    It has `4 1 1 1` for "four triple one" and `5 12 44` for "five twelve forty-four".
->>>>>>> systems
+    "four triple one" becomes `4 1 1 1`, and "five twelve forty-four" becomes `5 12 44`.
     """
     return folded.replace(_RUN, _to_digits)
 

@@ -17,6 +17,9 @@ from graphmem.runtime.validation import RequestBody
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.trust import StatedKind
 
+MAX_SHOWN_CHARACTERS = 60
+"""Characters of a user's id that an error quotes."""
+
 MAX_SHOWN_USERS = 3
 """Maximum number of a key's users named in an error."""
 
@@ -96,12 +99,11 @@ class ApiKey(BaseModel):
             return
         users = [repr(user) for user in self.users or ()]
         bound = ", ".join([*users[:MAX_SHOWN_USERS], *(["…"] if len(users) > MAX_SHOWN_USERS else [])])
-        swapped = (
-            "What was given as the user is the tenant, which the key names by itself."
-            if user_id == self.tenant
-            else "The user's id comes first in a call, then the text."
+        named = user_id if len(user_id) <= MAX_SHOWN_CHARACTERS else f"{user_id[:MAX_SHOWN_CHARACTERS]}…"
+        is_tenant = " That is the tenant, which the key names by itself." if user_id == self.tenant else ""
+        raise Forbidden(
+            f"This key has no access to the user {named!a}: it is bound to {bound or 'no user'}.{is_tenant}"
         )
-        raise Forbidden(f"This key has no access to that user: it is bound to {bound or 'no user'}. {swapped}")
 
     def can_reach(self, space: str) -> bool:
         """Return whether a member may use a space with the key: it is bound to this space or to none."""
@@ -116,6 +118,9 @@ class CreatedApiKey(ApiKey):
 
 KEY_PREFIX = "gm_"
 """The prefix of every API key."""
+
+KEY_CHARS = 43
+"""Characters of an API key after its prefix: 32 random bytes in base64."""
 
 KEY_PATTERN = re.compile(rf"(?<![A-Za-z0-9]){KEY_PREFIX}[A-Za-z0-9_-]{{20,}}")
 """Matches an API key in a text."""

@@ -223,10 +223,10 @@ NO_PLACE = "graphmem has no place for it"
 class _ChatMessage(BaseModel):
     """A message; unknown members become metadata."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", coerce_numbers_to_str=True)
 
     role: str
-    content: str | list[dict[str, Any]] | None = None
+    content: Annotated[str, Field(coerce_numbers_to_str=False)] | list[dict[str, Any]] | None = None
     id: Id | None = None
     name: str | None = None
     timestamp: ImportedLocalTime | None = None
@@ -237,6 +237,8 @@ class _ChatMessage(BaseModel):
 
 
 class _ChatConversation(BaseModel):
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
     messages: list[Any]
     session_id: SessionId | None = None
     conversation_id: SessionId | None = None

@@ -75,6 +75,10 @@ MAX_REPORTED_ERRORS = 20
 """Most errors named in one refusal."""
 
 
+MAX_MALFORMED_ENTRIES = 10_000
+"""Entries of a document that are listed because they lack its form; a document with more has another form."""
+
+
 @dataclass(slots=True)
 class ParsedEntries:
     """The entries of a document, validated one by one: an invalid entry is listed without affecting the others.
@@ -85,6 +89,7 @@ class ParsedEntries:
     what: str
     rejected: list[RejectedEntry] = field(default_factory=list)
     _errors: list[Mapping[str, Any]] = field(default_factory=list)
+    _malformed: int = 0
 
     def parse(self, path: DocumentPath, model: type[EntryT], value: object) -> EntryT | None:
         """Return a JSON entry as a model, or reject it and return None."""
@@ -123,6 +128,12 @@ class ParsedEntries:
             raise InvalidInput(f"The import does not have the form of {self.what}.", errors=errors)
 
     def _reject_malformed(self, path: DocumentPath, id: str | None, errors: Sequence[Mapping[str, Any]]) -> None:
+        self._malformed += 1
+        if self._malformed > MAX_MALFORMED_ENTRIES:
+            raise InvalidInput(
+                f"More than {MAX_MALFORMED_ENTRIES:,} entries do not have the form of {self.what}.",
+                errors=self._errors[:MAX_REPORTED_ERRORS],
+            )
         self._errors += [{**error, "loc": [_to_storable(part) for part in error["loc"]]} for error in errors]
         inner = [{**error, "loc": error["loc"][len(path) :]} for error in errors]
         self.reject(path, id, _to_storable(describe_field_errors(inner)))

@@ -447,11 +447,13 @@ async def test_a_graphmem_key_never_reaches_a_provider(
         ]
         provider.prepare(*["Hello."] * len(given))
         for headers in given:
-            answer = await client.post(f"{CHAT}?key={key}&beta=true", json=ASK, headers={**AS_NOBODY, **headers})
+            body = {**ASK, "metadata": {"key": key}, "api_key": key, "user": f"gm_{'x' * 43}"}
+            answer = await client.post(f"{CHAT}?key={key}&beta=true", json=body, headers={**AS_NOBODY, **headers})
             assert answer.status_code == 200, headers
     assert len(provider.received) == len(given)
     for received in provider.received:
         assert key not in str(received)
+        assert "gm_x" not in str(received)
         assert received.query == "beta=true"
 
 

@@ -113,7 +113,7 @@ PLACEHOLDERS = (
 FURTHER_PLACEHOLDERS = (
     "{user}", "tenant-{user_id}", "%7Buser%7D", "#{user}", "<user_id>", "<%= user %>", "%USER%", "$USER", "__USER__",
     "[USER_ID]", " null ", "(null)", "NaN", "nan", "shop:undefined", "<function get_user at 0x7f1c>",
-    "[object Promise]",
+    "[object Promise]", "{0}", "{}", "%(user)s", "{% user %}",
 )  # fmt: skip
 IDS = (
     "none-of-yours", "user-null-1", "undefined behaviour", "Nullius", "$5", "object Object", "Nan", "100%",

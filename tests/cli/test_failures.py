@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 
 import pytest
 
+from graphmem.cli.command import failure_of
 from tests.cli.conftest import Cli, CommandResult
 
 
@@ -111,3 +113,18 @@ async def test_missing_model_package_is_reported_before_neo4j_starts(cli_without
     assert done.code == 1
     assert "groq" in done.err
     assert not (cli_without_settings.folder / "data" / "neo4j").exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            "The disk is full: free disk space, or set GRAPHMEM_DATA_DIR",
+        ),
+        (OSError(errno.ENOSPC, "No space left on device", "/data/x"), "The disk is full (/data/x): "),
+        (OSError(errno.EROFS, "Read-only file system", "/data/x"), "A file cannot be used (/data/x): Read-only file"),
+    ],
+)
+def test_a_folder_that_cannot_be_written_to_is_named(error: OSError, said: str) -> None:
+    assert said in failure_of(error).detail

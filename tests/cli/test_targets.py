@@ -63,10 +63,15 @@ async def test_a_key_is_used_at_the_server_on_the_data_folder(cli_with_models: C
         assert (listed.code, "use a key of role admin" in listed.err) == (1, True)
         assert ("unset that" in listed.err) is (not environment)
         assert (await given("memories", "--user", "mara", "--json", GRAPHMEM_API_KEY=bound)).code == 0
-        assert (await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
+        other = await given("memories", "--user", "else", GRAPHMEM_API_KEY=bound)
+        assert (other.code, "no access to the user 'else': it is bound to 'mara'." in other.err) == (1, True)
         assert (await given("export", "--user", "else", GRAPHMEM_API_KEY=bound)).code == 1
     for name in (f"{url}/", url.replace("127.0.0.1", "localhost")):
         assert (await cli_with_models("users", GRAPHMEM_URL=name)).code == 0, name
+    bare = await cli_with_models("users", GRAPHMEM_URL=url.removeprefix("http://"), GRAPHMEM_API_KEY=bound)
+    assert (bare.code, f"as in {url}" in bare.err) == (1, True)
+    versioned = await cli_with_models("users", GRAPHMEM_URL=f"{url}/v1", GRAPHMEM_API_KEY=bound)
+    assert (versioned.code, "has no path such as /v1" in versioned.err) == (1, True)
     without = await cli_with_models("users", GRAPHMEM_URL=NOBODY)
     assert (without.code, "GRAPHMEM_API_KEY" in without.err) == (1, True)
     assert (await cli_with_models("users", "--no-server", GRAPHMEM_URL=NOBODY, GRAPHMEM_API_KEY="x")).code == 0

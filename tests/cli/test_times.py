@@ -70,7 +70,7 @@ ERRORS = [
     (("add", "She sings.", "--valid-at", "2020-01-01T12:00:00"), "--valid-at: has no offset"),
     (("add", "She sings.", "--valid-at", "yesterday"), "--valid-at: must be an RFC 3339 time"),
     (("search", "tea", "--valid-as-of", "last Tuesday"), "--valid-as-of: must be an RFC 3339 time"),
-    (("search", "tea", "--as-of", "last Tuesday"), "--valid-as-of: must be an RFC 3339 time"),
+    (("search", "tea", "--as-of", "last Tuesday"), "--as-of/--valid-as-of: must be an RFC 3339 time"),
     (("memories", "--as-of", "soon"), "--valid-as-of: "),
     (("context", "tea", "--as-of", "soon"), "--valid-as-of: "),
     (("add", "She sings.", "--valid-at", "2021-01-01", "--invalid-at", "2020-01-01"), "--invalid-at is before"),

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from pydantic_ai import Agent
 from pydantic_ai.capabilities import ProcessHistory
-from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, ToolCallPart
+from pydantic_ai.messages import (
+    ModelMessage,
+    ModelRequest,
+    ModelResponse,
+    SystemPromptPart,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from graphmem.client import AsyncClient
@@ -55,3 +64,24 @@ async def test_tools_context_and_recording_work_in_one_conversation(client: Asyn
         ("user", "I play the cello."), ("assistant", "I will remember your cello."),
         ("user", "What do I play?"), ("assistant", "The cello."),
     ]  # fmt: skip
+
+
+async def test_a_question_that_is_asked_again_gets_a_new_context(client: AsyncClient) -> None:
+    process = context_processor(AgentMemory(client, "ada"))
+    asked: list[ModelMessage] = [ModelRequest([UserPromptPart("What do I play?")])]
+    assert contexts_in(await process(asked)) == []
+    await client.add("ada", {"content": "Ada plays the cello."})
+    (context,) = contexts_in(await process(asked))
+    assert "cello" in context
+
+    await client.add("ada", {"content": "Ada plays the viola."})
+    called = [*asked, ModelResponse([ToolCallPart("f", {})]), ModelRequest([ToolReturnPart("f", "done", "1")])]
+    assert contexts_in(await process(called)) == [context], "the requests of one run have the same context"
+
+
+async def test_a_history_that_begins_with_the_agent_gets_a_context(client: AsyncClient) -> None:
+    await client.add("ada", {"content": "Ada plays the cello."})
+    process = context_processor(AgentMemory(client, "ada"))
+    history = [ModelResponse([TextPart("Hello!")]), ModelRequest([UserPromptPart("What do I play?")])]
+    (context,) = contexts_in(await process(history))
+    assert "cello" in context

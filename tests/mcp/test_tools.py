@@ -323,11 +323,14 @@ async def test_an_answer_is_bounded_and_says_what_it_left_out(services: Services
 
 
 async def test_without_a_memory_that_fits_messages_are_shown_as_such(services: Services, owner: Owner) -> None:
-    turns = MessagesIn.model_validate({"messages": [{"role": "user", "content": "My cello is from 1890."}]})
+    said = ["How old is the cello?", "My cello is from 1890."]
+    turns = MessagesIn.model_validate({"messages": [{"role": "user", "content": text} for text in said]})
     await services.messages.add(owner, turns.model_copy(update={"extract": False}))
     async with in_process_client(services, owner) as client:
         found = await call_tool(client, "search_memory", query="How old is the cello?")
-    assert [(one["said_by"], one["content"]) for one in found["messages"]] == [("user", "My cello is from 1890.")]
+    assert [(one["said_by"], one["content"]) for one in found["messages"]] == [
+        ("user", "My cello is from 1890."), ("user", "How old is the cello?"),
+    ], "what states something comes before what asks"  # fmt: skip
     assert "messages" in found["hint"]
 
 

@@ -165,6 +165,19 @@ async def main():
         await service.add_events_to_memory(events=[more], session_id="s1", custom_metadata={"from": "app"}, **who)
         entry = MemoryEntry(content=Content(parts=[Part(text="Mara likes oolong tea.")]), custom_metadata={"a": "b"})
         await service.add_memory(memories=[entry], **who)
+        mixed = [
+            MemoryEntry(content=Content(parts=[Part(text="x" * 9000)])),
+            MemoryEntry(
+                content=Content(parts=[Part(text="Mara plays chess.")]), author="coach", timestamp="2024-05-01T10:00:00"
+            ),
+            MemoryEntry(content=Content(parts=[Part(text="Mara's card is 4111 1111 1111 1111.")])),
+        ]
+        try:
+            await service.add_memory(memories=mixed, **who)
+        except Exception as error:
+            print("Statement 1" in str(error), "Statement 2" in str(error), "Statement 3" in str(error))
+        (kept,) = (await service.search_memory(query="Who plays chess?", **who)).memories[:1]
+        print(kept.content.parts[0].text, kept.author, kept.timestamp)
         found = await service.search_memory(query="What does Mara drink?", **who)
         first = found.memories[0]
         print(first.content.parts[0].text, first.custom_metadata, bool(first.timestamp))
@@ -187,7 +200,9 @@ async def test_the_memory_service_stores_each_event_once_saves_finds_and_deletes
     google_adk: Path, server: tuple[Services, str], key: str, client: AsyncClient, tmp_path: Path
 ) -> None:
     printed = await run(google_adk, tmp_path, server, key, "-c", ADK_SERVICE)
-    saved, told, nothing, left, refused = printed.splitlines()
+    mixed, kept, saved, told, nothing, left, refused = printed.splitlines()
+    assert mixed == "True False True"
+    assert kept == "Mara plays chess. coach 2024-05-01T10:00:00+00:00"
     assert saved == "Mara likes oolong tea. {'a': 'b'} True"
     assert (told, nothing, left) == ("True", "[]", "False")
     assert refused.startswith("Give the id of a memory")

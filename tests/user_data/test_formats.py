@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from graphmem.runtime.errors import InvalidInput
+from graphmem.user_data import models
 from graphmem.user_data.foreign import (
     detect_format,
     parse_chat_log,
@@ -325,3 +326,22 @@ def test_ids_of_messages_and_sessions_are_validated(id: str) -> None:
     episode = {"uuid": "ep", "content": "Hello"}
     graph = {"nodes": [], "edges": [], "episodes": [episode, {**episode, "uuid": id}]}
     assert [entry.loc for entry in parse_graphiti(graph).statements.rejected] == [["episodes", 1]]
+
+
+def test_a_document_of_another_form_is_refused_before_all_of_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "MAX_MALFORMED_ENTRIES", 3)
+    for parse, document in (
+        (parse_mem0_for_mara, [MEM0_MEMORY, *[{"x": 1}] * 9]),
+        (parse_graphiti, {"nodes": [MARA, *[{"x": 1}] * 9], "edges": []}),
+        (parse_chat_log, [HI, *[{"role": []}] * 9]),
+    ):
+        with pytest.raises(InvalidInput, match="More than 3 entries") as raised:
+            parse(document)
+        assert 3 <= len(raised.value.errors) <= 20
+    assert len(parse_mem0_for_mara([MEM0_MEMORY, *[{"x": 1}] * 3]).rejected) == 3
+
+
+def test_ids_in_chat_logs_may_be_numbers() -> None:
+    chat = parse_chat_log([{"id": 4, "messages": [{**HI, "id": 7}]}, {"messages": [{**HI, "session_id": 5}]}])
+    assert [batch.session_id for batch in chat.batches] == ["4", "5"]
+    assert (chat.batches[0].messages[0].id, chat.rejected) == ("7", [])

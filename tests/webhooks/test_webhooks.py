@@ -270,10 +270,23 @@ async def test_a_webhook_resumes_from_a_time_and_needs_an_admin(
     "address",
     ["127.0.0.1", "10.1.2.3", "169.254.169.254", "0.0.0.0", "::1", "fe80::1", "::ffff:10.0.0.1", "64:ff9b::a00:1",
      "2002:a00:1::", "224.0.0.1", "100.64.0.1", "64:ff9b:1::a00:1", "fec0::1", "::10.0.0.1", "ff0e::1", "4000::1",
-     "192.0.0.8"],
+     "192.0.0.8", "192.88.99.1", "3fff::1"],
 )  # fmt: skip
 def test_internal_addresses_are_not_public(address: str) -> None:
     assert not is_public_address(address)
+
+
+@pytest.mark.parametrize(
+    "host", ["[fe80::1%25eth0]", "127.0.0.1%2e", "a..b", "-x.com", "x-.com", f"{'a' * 64}.com", "[::1", "[1]", "a:b:c"]
+)
+def test_a_host_that_no_delivery_can_reach_is_refused(host: str) -> None:
+    with pytest.raises(ValueError, match=r"host|such as"):
+        WebhookIn(url=f"https://{host}/hook")
+
+
+@pytest.mark.parametrize("host", ["example.com", "example.com.", "my_service", "xn--mnchen-3ya.de", "[2606:4700::1]"])
+def test_names_and_addresses_are_hosts(host: str) -> None:
+    assert WebhookIn(url=f"https://{host}/hook")
 
 
 @pytest.mark.parametrize("event_id", ["a\r\nX-Other: b", "💥"])

@@ -32,7 +32,12 @@ from graphmem.tenants.spaces import SpaceId
 from graphmem.text.normalising import is_blank
 from graphmem_api import headers, route_classes
 from graphmem_api.dependencies import IN_PROCESS_CALLER, Caller, ServicesDep
-from graphmem_api.forwarding import forward_response, forwarded_request_headers, holds_graphmem_key
+from graphmem_api.forwarding import (
+    forward_response,
+    forwarded_request_headers,
+    holds_graphmem_key,
+    without_graphmem_keys,
+)
 from graphmem_api.openapi import openapi_problem
 
 router = APIRouter(route_class=route_classes.ChatRoute, tags=["chats"])
@@ -250,7 +255,8 @@ async def _pass_on(
     kept = [(name, value) for name, value in parameters if not holds_graphmem_key(value, key)]
     asked = request.url.query if kept == parameters else urlencode(kept)
     query = f"?{asked}" if asked else ""
-    response = await services.upstream.send(request.method, f"{upstream.url}{tail}{query}", sent, content)
+    sent_content = None if content is None else without_graphmem_keys(content, key)
+    response = await services.upstream.send(request.method, f"{upstream.url}{tail}{query}", sent, sent_content)
     passing = None
     if call and response.is_success:
         spoken, served = call
