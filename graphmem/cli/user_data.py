@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import quote
@@ -41,6 +41,7 @@ from graphmem.runtime.errors import ConfigurationError, InvalidInput, NotFound
 
 if TYPE_CHECKING:
     from graphmem.client import AsyncClient
+    from graphmem.jobs.job import Job
     from graphmem.tenants.owners import Owner
     from graphmem.user_data.models import ImportFormat, ImportResult, RejectedEntry
 
@@ -246,12 +247,23 @@ async def _import_document(
 async def _report_import(output: Output, client: AsyncClient, result: ImportResult) -> None:
     """Wait for the extraction of imported messages; exit with an error if it failed or nothing was imported."""
     _note_refused(output, result.refused)
-    jobs = [await wait_for_job(client, job_id) for job_id in result.jobs]
+    jobs = await _wait_for_jobs(output, client, result.jobs) if result.jobs else []
     output.show(result, *views.import_result(result), *(views.INGESTED(jobs) if jobs else ()))
     if failed_jobs(jobs):
         exit_with_error("Extraction failed for some of the messages: run the same command again to retry.")
     if result.refused and not any([*result.imported.values(), *result.unchanged.values()]):
         exit_with_error("Nothing was imported.")
+
+
+async def _wait_for_jobs(output: Output, client: AsyncClient, job_ids: Sequence[str]) -> list[Job]:
+    """Return the jobs that extract from stored messages, once they have ended or wait for a model."""
+    jobs: list[Job] = []
+    with progress_bar(output, "Extracting", "batches") as on_progress:
+        for job_id in job_ids:
+            on_progress(len(jobs), len(job_ids))
+            jobs.append(await wait_for_job(client, job_id))
+        on_progress(len(jobs), len(job_ids))
+    return jobs
 
 
 def _note_refused(output: Output, refused: Iterable[RejectedEntry], place: str = "") -> None:

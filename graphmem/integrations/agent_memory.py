@@ -44,26 +44,25 @@ def require_stored(results: Iterable[SaveResult], named: Sequence[str] = ()) -> 
         raise InvalidInput(f"Not stored: {'; '.join(reasons)}.")
 
 
-async def add_each(client: AsyncClient, user_id: str, statements: Sequence[Mapping[str, Any]]) -> None:
-    """Save statements; an unusable one does not prevent the others.
+async def add_each(client: AsyncClient, user_id: str, statements: Sequence[Mapping[str, Any]]) -> list[SaveResult]:
+    """Save statements; an unusable one is skipped with the reason and does not prevent the others.
 
-    Raises InvalidInput that names the statements that are not stored, with the reasons.
+    Raises InvalidInput if none of them can be used.
     """
     if not statements:
-        return
+        return []
     try:
-        results = await client.add(user_id, statements)
+        return await client.add(user_id, [*statements])
     except InvalidInput as error:
-        lost: list[str] = []
-        for number, statement in enumerate(statements, 1):
+        results: list[SaveResult] = []
+        for statement in statements:
             try:
-                require_stored(await client.add(user_id, statement))
+                results += await client.add(user_id, statement)
             except InvalidInput as reason:
-                lost.append(f"Statement {number}: {reason.detail}")
-        if len(lost) == len(statements):
+                results.append(SaveResult(action=SaveAction.SKIP, memory=None, reason=reason.detail.rstrip(".")))
+        if all(result.action is SaveAction.SKIP for result in results):
             raise error from None
-        raise InvalidInput(" ".join(lost)) from None
-    require_stored(results)
+        return results
 
 
 def split_long_messages(messages: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:

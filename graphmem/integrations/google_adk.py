@@ -17,7 +17,7 @@ from google.genai.types import Content, Part
 
 from graphmem.chats.answer_reader import ChatFailure, ChatFailures
 from graphmem.conversations.session import read_timestamp, split_into_batches
-from graphmem.integrations.agent_memory import AWAY, add_each, split_long_messages
+from graphmem.integrations.agent_memory import AWAY, add_each, require_stored, split_long_messages
 from graphmem.text.added_texts import fence_line
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class GraphmemMemoryService(BaseMemoryService):
         secret or one without a text; the others are stored.
         """
         statements = [_statement_of(entry, custom_metadata or {}) for entry in memories]
-        await add_each(self._client, self._user(app_name, user_id), statements)
+        require_stored(await add_each(self._client, self._user(app_name, user_id), statements))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Return the memories that match a query, best first, and messages with possible details."""

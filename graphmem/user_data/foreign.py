@@ -145,15 +145,22 @@ _TAG_PREFIX = "tag:yaml.org,2002:"
 _JSON_TYPES = ("null", "bool", "int", "float", "str", "seq", "map")
 
 
+MAX_YAML_EVENTS = 500_000
+"""Names, values, and ends of lists and objects in YAML, which takes a hundred times as long to read as JSON."""
+
+
 def parse_yaml(text: str) -> Any:
     """Return the value of YAML.
 
-    Raises InvalidInput for invalid YAML, and for aliases and deep nesting, which make small texts expensive.
+    Raises InvalidInput for invalid YAML, for aliases and deep nesting, which make small texts expensive, and for more
+    values than people write.
     """
     loader = _json_types_loader()
     depth = 0
     try:
-        for event in yaml.parse(text, loader):
+        for number, event in enumerate(yaml.parse(text, loader)):
+            if number > MAX_YAML_EVENTS:
+                raise InvalidInput(f"The import has more than {MAX_YAML_EVENTS:,} names and values in YAML: use JSON.")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > MAX_JSON_DEPTH or isinstance(event, yaml.AliasEvent):
                 raise InvalidInput(f"The import has aliases or more than {MAX_JSON_DEPTH} levels.")

@@ -65,7 +65,7 @@ async def test_a_bound_key_says_whose_it_is_where_it_has_no_access(caller: Calle
     bound = await caller("agent", users=["zoe"])
     swapped = await bound.post("/v1/users/tea/search", json={"query": "zoe"})
     assert swapped.status_code == 403
-    assert "it is bound to 'zoe'. The user's id comes first" in swapped.json()["detail"]
+    assert "no access to the user 'tea': it is bound to 'zoe'." in swapped.json()["detail"]
     many = await caller("agent", users=["zoe", "ada", "bo", "kim"])
     assert "bound to 'zoe', 'ada', 'bo', …" in (await many.get("/v1/users/tea/memories")).json()["detail"]
     tenant = ApiKey.model_validate(

@@ -19,7 +19,7 @@ from graphmem.app.bootstrap import Services
 from graphmem.compat.mem0 import AsyncMemory, AsyncMemoryClient, Memory, MemoryClient
 from graphmem.compat.mem0.local import read_model, settings_of
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.errors import InvalidInput, NotConfigured, NotFound
+from graphmem.runtime.errors import Conflict, InvalidInput, NotConfigured, NotFound
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
@@ -332,6 +332,21 @@ class Options(BaseModel):
 
     filters: dict[str, Any] | None = None
     top_k: int | None = None
+
+
+async def test_one_statement_of_several_costs_no_other_and_immutable_ones_stay(client: MemoryClient) -> None:
+    def use() -> None:
+        said = ["Ada likes figs", "x" * 9_000, "Ada likes plums"]
+        with pytest.raises(InvalidInput, match=r"statement 2: .*8000"):
+            client.add([{"role": "user", "content": text} for text in said], user_id="ada", infer=False)
+        assert {item["memory"] for item in client.get_all(filters={"user_id": "ada"})["results"]} == {said[0], said[2]}
+        [added] = client.add("Ada was born in Lund", user_id="ada", infer=False, immutable=True)["results"]
+        with pytest.raises(Conflict):
+            client.update(added["id"], text="Ada was born in Turin")
+        with pytest.raises(NotImplementedError, match="infer=False"):
+            client.add("Ada was born in Lund", user_id="ada", immutable=True)
+
+    await asyncio.to_thread(use)
 
 
 async def test_a_client_takes_arguments_of_both_versions(client: MemoryClient) -> None:

@@ -75,13 +75,20 @@ async def test_a_question_that_is_asked_again_gets_a_new_context(client: AsyncCl
     assert "cello" in context
 
     await client.add("ada", {"content": "Ada plays the viola."})
-    called = [*asked, ModelResponse([ToolCallPart("f", {})]), ModelRequest([ToolReturnPart("f", "done", "1")])]
+    called: list[ModelMessage] = [
+        *asked,
+        ModelResponse([ToolCallPart("f", {})]),
+        ModelRequest([ToolReturnPart("f", "done", "1")]),
+    ]
     assert contexts_in(await process(called)) == [context], "the requests of one run have the same context"
 
 
 async def test_a_history_that_begins_with_the_agent_gets_a_context(client: AsyncClient) -> None:
     await client.add("ada", {"content": "Ada plays the cello."})
     process = context_processor(AgentMemory(client, "ada"))
-    history = [ModelResponse([TextPart("Hello!")]), ModelRequest([UserPromptPart("What do I play?")])]
+    history: list[ModelMessage] = [
+        ModelResponse([TextPart("Hello!")]),
+        ModelRequest([UserPromptPart("What do I play?")]),
+    ]
     (context,) = contexts_in(await process(history))
     assert "cello" in context

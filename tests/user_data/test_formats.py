@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphmem.runtime.errors import InvalidInput
-from graphmem.user_data import models
+from graphmem.user_data import foreign, models
 from graphmem.user_data.foreign import (
     detect_format,
     parse_chat_log,
@@ -345,3 +345,11 @@ def test_ids_in_chat_logs_may_be_numbers() -> None:
     chat = parse_chat_log([{"id": 4, "messages": [{**HI, "id": 7}]}, {"messages": [{**HI, "session_id": 5}]}])
     assert [batch.session_id for batch in chat.batches] == ["4", "5"]
     assert (chat.batches[0].messages[0].id, chat.rejected) == ("7", [])
+
+
+def test_yaml_is_for_what_people_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "- role: user\n  content: Hi\n" * 3
+    assert len(parse_structured_text(text.encode())) == 3
+    monkeypatch.setattr(foreign, "MAX_YAML_EVENTS", 10)
+    with pytest.raises(InvalidInput, match="use JSON"):
+        parse_structured_text(text.encode())

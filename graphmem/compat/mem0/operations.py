@@ -28,7 +28,7 @@ from graphmem.compat.mem0.shapes import (
     split_owner,
     spoken_messages,
 )
-from graphmem.integrations.agent_memory import require_stored
+from graphmem.integrations.agent_memory import add_each, require_stored
 from graphmem.jobs.job import Job
 from graphmem.memories.memory import Memory, MemoryStatus, SaveAction, SaveResult
 from graphmem.runtime.errors import NotConfigured, NotFound
@@ -71,11 +71,15 @@ class Mem0Operations:
         metadata: Mapping[str, Any] | None = None,
         expiration_date: object = None,
         timestamp: float | None = None,
+        immutable: bool = False,
     ) -> list[dict[str, Any]]:
         """Extract memories from messages, or save each message unless `infer`; return the added and deleted memories.
 
-        Raises NotConfigured for extraction without a language model.
+        Raises NotConfigured for extraction without a language model, and NotImplementedError for immutable extracted
+        memories.
         """
+        if infer and immutable:
+            raise NotImplementedError("Extracted memories cannot be immutable: save statements with infer=False.")
         owner = ids.owner
         if owner is None:
             raise ValueError("At least one of 'user_id', 'agent_id', 'run_id' or 'app_id' must be provided.")
@@ -91,7 +95,7 @@ class Mem0Operations:
         if not spoken:
             return []
         if not infer:
-            return await self._save(owner, spoken, fields)
+            return await self._save(owner, spoken, {**fields, "immutable": immutable})
         defaults = {name: value for name, value in fields.items() if value}
         turns = [{**message, **said_at, **({"memories": defaults} if defaults else {})} for message in spoken]
         job = await self._client.add_messages(owner, turns, session_id=ids.run_id, wait=True)
@@ -123,10 +127,11 @@ class Mem0Operations:
                     **({"actor_id": message["name"]} if "name" in message else {}),
                 },
                 "expires_at": fields["expires_at"],
+                "immutable": fields["immutable"],
             }
             for message in messages
         ]
-        results = await self._client.add(owner, statements)
+        results = await add_each(self._client, owner, statements)
         require_stored(results)
         return [
             {

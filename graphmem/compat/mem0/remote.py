@@ -75,6 +75,7 @@ class AsyncMem0Client:
             metadata=given.get("metadata"),
             expiration_date=given.get("expiration_date"),
             timestamp=given.get("timestamp"),
+            immutable=bool(given.get("immutable")),
         )
         return {"results": results}
 
