@@ -111,6 +111,9 @@ _YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBERED = re.compile(r"[\d.,/-]*\d[^\W\d_]?")
 """A number that identifies one thing of a kind, such as 1803, 737-800 and 12A."""
 
+_GROUPED = re.compile(r"\d+(?:[.-]\d+){3,}")
+"""Digits in four groups or more, which no date has, such as 10.0.0.1 and 978-3-16-148410-0."""
+
 _IN_TIME_OR_AMOUNT = re.compile(r"[:$€£¥%年月日년월일]")
 _NEXT_WORD = re.compile(r"\.?\s+([^\W\d_]+)")
 
@@ -128,8 +131,9 @@ class Identifier(NamedTuple):
 def find_identifiers(text: str, languages: tuple[str, ...]) -> list[Identifier]:
     """Return the identifiers in a text, excluding times and amounts.
 
-    An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), or a number after a
-    content word (iPhone 14, room 1803, bus no. 42, but not "March 13", "since 2023" or "5 km") or after "#".
+    An identifier is a word of letters and digits that begins with a letter (INV-20231, LH1400), digits in four groups
+    or more (10.0.0.1), or a number after a content word (iPhone 14, room 1803, bus no. 42, but not "March 13",
+    "since 2023" or "5 km") or after "#".
     """
     return [*_find(text, languages)]
 
@@ -146,6 +150,8 @@ def _find(text: str, languages: tuple[str, ...]) -> Iterator[Identifier]:
         token = _JOINT.sub("", written)
         if token[0].isalpha():
             yield Identifier(token, dict.fromkeys(_kinds_of(token), token))
+        elif _GROUPED.fullmatch(token):
+            yield Identifier(token, {_DIGITS.sub("0", token): token})
         elif _NUMBERED.fullmatch(token) and not _is_in_time_or_amount(token, gap, text[end:]):
             names = {f"{word}0": word + token for word in _numbered_words(before, gap, languages)}
             if names:
