@@ -55,6 +55,7 @@ from graphmem.context.preamble import (
     PreambleLine,
     PreambleSection,
     ProfileLine,
+    count_line_tokens,
     pack_preamble,
 )
 from graphmem.context.relevance import (
@@ -77,7 +78,6 @@ from graphmem.tenants.owners import MessageName
 from graphmem.tenants.profiles import ProductRules
 from graphmem.tenants.trust import DEFAULT_ORDER, TrustOrder
 from graphmem.text.normalising import normalise
-from graphmem.text.token_counts import count_tokens
 from graphmem.text.word_lists import WESTERN_LANGUAGES
 
 MAX_UNREAD_MESSAGES = 5
@@ -444,7 +444,7 @@ def _answer_lines(
 
     def add(section: PreambleSection, place: float, line: PreambleLine) -> int:
         lines.append(AnswerLine(section, place, line))
-        return count_tokens(line.text)
+        return count_line_tokens(line.text)
 
     def add_quote(hit: MessageHit) -> int:
         if not stated.add(hit.content):

@@ -148,15 +148,13 @@ class PackedPreamble:
 
 @dataclass(slots=True)
 class _PreamblePacker:
-    """A preamble being filled; `used` is the sum of its lines' tokens, which joining them may exceed slightly."""
+    """A preamble being filled; `used` is the sum of its lines' tokens, each with the end of its line."""
 
     capacity: int
     used: int = 0
     chosen: list[tuple[PreambleSection, float, PreambleLine]] = field(default_factory=list)
     begun: set[tuple[PreambleSection, str]] = field(default_factory=set)
     """The sections that have a line, and the origins of their lines; the section itself has the origin ""."""
-    counted: dict[str, int] = field(default_factory=dict)
-    """Token counts of texts already counted: a line is tried for several shares."""
 
     def add(self, section: PreambleSection, place: float, line: PreambleLine, share: float = 1.0) -> bool:
         """Add a line if it fits into `share` of the capacity; `place` orders it within its section."""
@@ -191,27 +189,26 @@ class _PreamblePacker:
 
     def cost(self, section: PreambleSection, line: PreambleLine) -> int:
         """Return the tokens that a line adds, with the heading if it is the first of its section or origin."""
-        cost = self.count(line.text) + 1
+        cost = count_line_tokens(line.text)
         if (section, "") not in self.begun:
-            cost += self.count(section.value) + 2
+            cost += count_line_tokens(section.value) + 1
         if (section, line.origin) not in self.begun and line.origin:
-            cost += self.count(_origin_heading(line.origin)) + 1
+            cost += count_line_tokens(_origin_heading(line.origin))
         return cost
-
-    def count(self, text: str) -> int:
-        """Return the tokens of a text, counting each text only once."""
-        if text not in self.counted:
-            self.counted[text] = count_tokens(text)
-        return self.counted[text]
 
     def fits_whole(self, section: PreambleSection, lines: Sequence[PreambleLine]) -> bool:
         """Return whether a new section of these lines fits; counting from the last line back stops once it does not."""
-        left = self.capacity - self.used - self.count(section.value) - 2
+        left = self.capacity - self.used - count_line_tokens(section.value) - 1
         for line in reversed(lines):
-            left -= self.count(line.text) + 1
+            left -= count_line_tokens(line.text)
             if left < 0:
                 return False
         return left >= 0
+
+
+def count_line_tokens(text: str) -> int:
+    """Return the tokens of a line with its end, which is often one token together with a full stop."""
+    return count_tokens(f"{text}\n")
 
 
 def _origin_heading(origin: str) -> str:
@@ -280,13 +277,13 @@ def pack_preamble(question: str, content: PreambleContent, budget: int) -> Packe
     if not packer.chosen:
         _add_part_of_best(packer, answers, [*profile, *[*relevant, *unsure][:left]])
     preamble = packer.render()
-    while packer.chosen and asked + packer.count(preamble) > budget:
+    while packer.chosen and asked + count_tokens(preamble) > budget:
         packer.chosen.pop()
         preamble = packer.render()
     keys = [key for line in packer.lines_in(PreambleSection.MEMORIES) for key in line.keys]
     return PackedPreamble(
         preamble=preamble,
-        token_count=asked + packer.count(preamble),
+        token_count=asked + count_tokens(preamble),
         memory_keys=[key for key in keys if key not in heads],
         profile_keys=[key for key in keys if key in heads],
         quotes=packer.lines_in(PreambleSection.QUOTES),
@@ -306,7 +303,7 @@ def _told_by(packer: _PreamblePacker, content: PreambleContent, heads: Mapping[s
     if not added:
         return frozenset()
     lines = [*(answer.line for answer in content.answers), *content.profile, *content.relevant]
-    needed = sum(packer.count(line.text) + 1 for line in {line.key: line for line in lines}.values())
+    needed = sum(count_line_tokens(line.text) for line in {line.key: line for line in lines}.values())
     if packer.used + needed <= packer.capacity:
         return frozenset()
     return frozenset(key for profile in added for key in profile.told)
@@ -368,7 +365,7 @@ def _profile_share(packer: _PreamblePacker, own: Set[str]) -> float:
     """Return the share of the capacity up to which the profile may be added, given the keys of its lines."""
     if not packer.capacity:
         return PROFILE_SHARE
-    present = sum(packer.count(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
+    present = sum(count_line_tokens(line.text) for line in packer.lines_in(PreambleSection.MEMORIES) if line.key in own)
     missing = max(0.0, MIN_PROFILE_SHARE - present / packer.capacity)
     return max(PROFILE_SHARE, packer.used / packer.capacity + missing)
 

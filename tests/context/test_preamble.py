@@ -12,6 +12,7 @@ from graphmem.context.preamble import (
     PreambleContent,
     PreambleLine,
     PreambleSection,
+    count_line_tokens,
     ensure_question_fits,
     pack_preamble,
 )
@@ -100,10 +101,10 @@ def test_a_newest_message_over_the_budget_is_truncated_not_dropped() -> None:
 def test_omitted_messages_are_summarized_below_80_percent_usage(filling: int, summarised: bool) -> None:
     question = "?"
     budget = 400
-    heading = count_tokens(PreambleSection.MESSAGES.value) + 2
-    wanted = budget * filling // 100 - count_tokens(question) - heading - 1
+    heading = count_line_tokens(PreambleSection.MESSAGES.value) + 1
+    wanted = budget * filling // 100 - count_tokens(question) - heading
     text = "word"
-    while count_tokens(text) < wanted:
+    while count_line_tokens(text) < wanted:
         text += " word"
     messages = [PreambleLine("old", "long " * 400), PreambleLine("new", text)]
     window = pack_preamble(

@@ -18,7 +18,7 @@ OTHER = (
     ("Who sits in seat 12B?", "Mara has seat 12A"), ("航班LH1402什么时候起飞?", "航班LH1401九点起飞"),
     ("Wann fährt Bus Nr. 8?", "Der Bus Nr. 7 fährt um acht"), ("LH1402은 언제 출발해요?", "LH1401은 9시에 출발해요"),
     ("Who runs Windows Server 2012?", "Ada runs Windows Server 2019"), ("What is ASR1605?", "ASX1605 is a sensor"),
-    ("Is version 12.3 out?", "Version 1.23 is out"), ("Who is at 10.0.0.2?", "The build server has the address 10.0.0.1"),
+    ("Is version 12.3 out?", "Version 1.23 is out"), ("Who is at 10.0.0.2?", "The server has the address 10.0.0.1"),
     ("Which printer is 192.168.1.8:9100?", "The printer is at 192.168.1.7"), ("ISBN 978-3-16-1?", "It is 978-3-16-2"),
 )  # fmt: skip
 
