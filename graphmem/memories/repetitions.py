@@ -91,6 +91,9 @@ def find_new_details(
     `others` are the memories that the changed one must fit.
     """
     new = {name: change for name, change in _differences(known, draft).items() if name in given}
+    # A repetition never weakens a memory: only a correction does.
+    lower = (name for name in ("confidence", "importance") if getattr(draft, name) < getattr(known, name))
+    new |= {name: {} for name in lower if name in given}
     if is_fixed or known.type is MemoryType.PROFILE:
         return NewDetails({}, (), tuple(new))
     dated = replace(known, valid_at=draft.valid_at or known.valid_at, invalid_at=draft.invalid_at)

@@ -129,6 +129,12 @@ async def test_a_repetition_says_what_it_does_not_take_over(memory: Services, ow
     assert tagged.memory
     assert (tagged.ignored, tagged.memory.tags) == (["tags"], [])
 
+    sure = MemoryIn(content="Kim speaks Dutch", confidence=0.95, importance=0.8)
+    _, unsure = await save(memory, owner, sure, MemoryIn(content="Kim speaks Dutch", confidence=0.6, importance=0.2))
+    assert unsure.memory
+    assert sorted(unsure.ignored) == ["confidence", "importance"]
+    assert (unsure.memory.confidence >= 0.95, unsure.memory.importance) == (True, 0.8)
+
 
 async def test_a_repetition_adds_entities_and_a_first_session(memory: Services, owner: Owner) -> None:
     lot = "Kim parks in the second row"

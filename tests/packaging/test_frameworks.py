@@ -175,7 +175,7 @@ async def main():
         try:
             await service.add_memory(memories=mixed, **who)
         except Exception as error:
-            print("Statement 1" in str(error), "Statement 2" in str(error), "Statement 3" in str(error))
+            print("statement 1" in str(error), "statement 2" in str(error), "statement 3" in str(error))
         (kept,) = (await service.search_memory(query="Who plays chess?", **who)).memories[:1]
         print(kept.content.parts[0].text, kept.author, kept.timestamp)
         found = await service.search_memory(query="What does Mara drink?", **who)
