@@ -45,7 +45,7 @@ _CALLED_PATHS = {
 """Paths called by provider clients whose base URL lacks the prefix, at the root or below /v1."""
 
 _WITH_PATH = "There is no such route: the server's address has no path such as /v1."
-"""What a client is told whose base URL already names the version."""
+"""The detail for a client whose base URL already contains the version."""
 
 _DETAIL_BY_STATUS = {
     404: "There is no such route: see /docs.",

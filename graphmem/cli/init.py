@@ -339,7 +339,7 @@ class MemoryPlace(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FrameworkPackage:
-    """A framework's package: its distributions, of which the first one is to be installed, and its module."""
+    """A framework's package: its distributions, the first of which is installed, and its module."""
 
     distributions: tuple[str, ...]
     module: str

@@ -1,4 +1,4 @@
-"""The guards: rules that every proposal must pass, whoever made it, and the limit on what a run may lose. Pure.
+"""The guards: rules for the proposals of models and people, and the limit on a run's losses. Pure.
 
 A rule returns the reason why it refuses a proposal, or None. The rules refuse to merge across subjects, people or
 scopes, to change immutable or past memories, to lose or invent content of sources, and to merge contradictions. A merge

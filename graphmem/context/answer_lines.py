@@ -23,8 +23,8 @@ from graphmem.context.relevance import (
     MIN_STATED_WORDS,
     ExcerptWords,
     content_words,
+    is_statement,
     says_words,
-    states_something,
 )
 from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.entity import EntityProfile
@@ -263,11 +263,6 @@ def may_be_quoted(message: Message) -> bool:
 def is_read_as_small_talk(message: Message) -> bool:
     """Return whether extraction took a message for small talk, which later contexts leave out."""
     return message.intent == READ_AS_SMALL_TALK and message.extracted_at is not None
-
-
-def is_statement(message: Message) -> bool:
-    """Return whether a message is more than a question, a greeting or thanks, judging by its form."""
-    return states_something(message.content, by_user=message.role is MessageRole.USER)
 
 
 def _is_fragment(message: Message) -> bool:

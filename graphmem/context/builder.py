@@ -151,7 +151,7 @@ MAX_PROFILED_ENTITIES = 10
 """Maximum number of named entities whose profiles are looked up, the most certain ones."""
 
 MAX_REPLACEABLE = 5
-"""Memories at most that are compared with a wish for something else, the best hits."""
+"""Maximum memories compared with a wish for something else, the best hits."""
 
 MIN_LEISURE_SIMILARITY = 0.3
 """Minimum cosine similarity to a description of leisure for a text to count as being about it."""
@@ -370,7 +370,7 @@ class ContextBuilder:
         return max(similarities.values(), default=0.0) >= MIN_LEISURE_SIMILARITY
 
     async def _score_replaceable(self, request: ContextRequest, hits: Sequence[SearchHit]) -> dict[str, float]:
-        """Return how much memories mean the same as the question's wish for something else, empty without a wish."""
+        """Return the similarity of memories to the question's wish for something else, by id; empty without a wish."""
         wish = find_wish(request.question_text)
         memories = [hit.memory for hit in hits if is_changeable(hit.memory)][:MAX_REPLACEABLE]
         if wish is None or not memories:
@@ -379,7 +379,7 @@ class ContextBuilder:
         return {memory.id: (1 + cosines[memory.content]) / 2 for memory in memories}
 
     async def _find_unclear_homes(self, texts: Sequence[str]) -> frozenset[str]:
-        """Return what the texts call a home of the user that may be no place."""
+        """Return the names that the texts give to the user's home and that may be no place."""
         kinds = [PLACE, *OTHER_KINDS]
         similarities = {home: await self._searcher.text_similarities(home, kinds) for home in find_homes(texts)}
         return frozenset(home for home, cosines in similarities.items() if may_be_no_place(cosines))

@@ -9,7 +9,7 @@ from itertools import takewhile
 from typing import NamedTuple
 
 from graphmem.context import cues
-from graphmem.conversations.session import MessageRole
+from graphmem.conversations.session import Message, MessageRole
 from graphmem.memories.memory import Memory, MemoryType, Scope
 from graphmem.search.models import MessageHit, SearchHit
 from graphmem.text.normalising import fold_accents, normalise
@@ -162,11 +162,14 @@ def states_something(text: str, *, by_user: bool = True) -> bool:
     return any(_states(sentence.strip(), by_user) for sentence in _SENTENCE.findall(text))
 
 
+def is_statement(message: Message) -> bool:
+    """Return whether a message says more than a question, a greeting or thanks, judging by its form."""
+    return states_something(message.content, by_user=message.role is MessageRole.USER)
+
+
 def statements_first(hits: Sequence[MessageHit]) -> list[MessageHit]:
-    """Return messages in their order, but those that merely ask or greet after those that state something."""
-    return sorted(
-        hits, key=lambda hit: not states_something(hit.message.content, by_user=hit.message.role is MessageRole.USER)
-    )
+    """Return messages with statements first, otherwise in their order."""
+    return sorted(hits, key=lambda hit: not is_statement(hit.message))
 
 
 def says_words(text: str) -> bool:

@@ -225,7 +225,7 @@ class SourcedDetails:
                 self._sources.pop(alias_detail(key), None)
 
     def overwrite(self, values: Mapping[str, Any], kind: SourceKind) -> None:
-        """Set the summary, the type and attributes from a source, whoever set the existing ones."""
+        """Set the summary, the type and attributes from a source, replacing those of any source."""
         attributes = {name: value for name, value in values.items() if name not in (SUMMARY, TYPE)}
         if SUMMARY in values:
             self._set("summary", values[SUMMARY], SUMMARY, kind)
