@@ -19,6 +19,10 @@ import httpx2
 import hypothesis
 import pytest
 import uvloop
+from neo4j import AsyncGraphDatabase
+from pydantic import SecretStr
+from xdist.remote import Producer
+from xdist.scheduler.loadfile import LoadFileScheduling
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder, create_embedder, describe_model
@@ -26,7 +30,7 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.embedded import home
 from graphmem.neo4j.embedded.home import Neo4jHome
 from graphmem.neo4j.migrations import migrate
-from graphmem.runtime.settings import Settings
+from graphmem.runtime.settings import GraphAddress, Settings
 from graphmem.tenants.owners import Owner
 from tests.model_server import ModelServer, serving_models
 from tests.provider_server import ProviderServer, serving_provider
@@ -194,7 +198,7 @@ INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "fau
 
 FIRST = (
     *("neo4j/test_query_plans", "neo4j/test_migrations", "neo4j/test_server", "packaging", "search/test_graphiti"),
-    *("faults", "placement", "browser", "documentation"),
+    *("faults", "placement", "browser", "documentation", "cli", "jobs"),
 )
 """What is begun first, in this order.
 
@@ -202,6 +206,26 @@ When an index is created or dropped, Neo4j forgets every plan that it has made: 
 again. `test_migrations` does so, and Graphiti, whose indexes come after the plans are tested. The others wait for
 servers and installations of their own, while the rest of the suite keeps the processors busy.
 """
+
+
+TOGETHER = {
+    **{folder: folder for folder in ("browser", "cli", "jobs", "packaging")},
+    **dict.fromkeys(("faults", "placement"), "second database"),
+}
+"""The folders whose tests one process runs, one after the other: what they share is made once."""
+
+
+class Scheduling(LoadFileScheduling):
+    """Gives a process one file at a time, or folders of `TOGETHER`."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return TOGETHER.get(file.split("/")[1], file)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> Scheduling:
+    """Have `--dist` distribute tests by `Scheduling`."""
+    return Scheduling(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -259,6 +283,31 @@ async def database(tmp_path_factory: pytest.TempPathFactory, neo4j_folder: Path)
         data_dir=data_dir,
     )
     await server.stop()
+
+
+@pytest.fixture(scope="session")
+async def second_neo4j(neo4j_folder: Path) -> AsyncIterator[GraphAddress]:
+    """Another Neo4j, with another folder and password, for tests that need two graphs or a schema of their own."""
+    from graphmem.neo4j.embedded.server import EmbeddedNeo4j
+
+    folder = Path(os.environ.get("GRAPHMEM_TEST_SECOND_NEO4J") or neo4j_folder.with_name("second-neo4j"))
+    settings = Settings()
+    async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
+        yield GraphAddress(uri=server.info.uri, user=server.info.user, password=SecretStr(server.info.password))
+
+
+async def empty(address: GraphAddress) -> None:
+    """Delete all data and the schema of a database; a further server would plan every query again."""
+    assert address.password
+    auth = (address.user, address.password.get_secret_value())
+    async with AsyncGraphDatabase.driver(address.uri, auth=auth) as driver:
+        await driver.execute_query("MATCH (n) DETACH DELETE n")
+        for kind, query in (
+            ("CONSTRAINT", "SHOW CONSTRAINTS YIELD name"),
+            ("INDEX", "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"),
+        ):
+            for record in (await driver.execute_query(query)).records:
+                await driver.execute_query(f"DROP {kind} `{record['name']}`")
 
 
 @pytest.fixture(scope="session")

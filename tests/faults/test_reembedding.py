@@ -72,17 +72,6 @@ def worker(settings: Settings, *death: str) -> Iterator[Fork]:
         process.wait()
 
 
-@pytest.fixture(scope="module")
-async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
-    """A database of its own, since a re-embedding is one of all users."""
-    data_dir = tmp_path_factory.mktemp("data")
-    settings = Settings(data_dir=data_dir, _env_file=None)
-    async with await EmbeddedNeo4j.start_or_join(data_dir, settings.cache_dir, mirror=settings.jar_mirror) as server:
-        yield Settings(
-            data_dir=data_dir, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None
-        )
-
-
 @pytest.fixture
 async def other_graph(database: Settings, graph: Graph) -> AsyncIterator[Graph]:
     """The database of the run, with vectors of the default model."""

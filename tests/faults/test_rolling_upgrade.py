@@ -19,7 +19,6 @@ import pytest
 from graphmem.cli.doctor_checks import Check, CheckStatus, check_database
 from graphmem.jobs.store import SQLITE_FILE
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.neo4j.migrations import (
     LeaseLost,
     MigrationLease,
@@ -52,15 +51,6 @@ class Version(Enum):
 
     OLD = "old"
     NEW = "new"
-
-
-@pytest.fixture(scope="module")
-async def own_database(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Settings]:
-    """A database of its own, since a schema is one of all users."""
-    folder = tmp_path_factory.mktemp("data")
-    settings = Settings(data_dir=folder, _env_file=None)
-    async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
-        yield Settings(data_dir=folder, neo4j_uri=server.info.uri, neo4j_password=server.info.password, _env_file=None)
 
 
 @asynccontextmanager

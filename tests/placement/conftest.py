@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import httpx
 import pytest
 from graphmem_api.app import create_app
-from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph
-from graphmem.neo4j.embedded.server import EmbeddedNeo4j
 from graphmem.neo4j.placed_graph import PlacedGraph
 from graphmem.runtime.settings import GraphAddress, Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
 from tests.api.conftest import serve_app
+from tests.conftest import empty
 
 SECOND = "second"
 DRAINED = "drained"
@@ -27,12 +24,10 @@ DRAINED = "drained"
 
 
 @pytest.fixture(scope="session")
-async def second_database(neo4j_folder: Path) -> AsyncIterator[GraphAddress]:
-    """Another Neo4j, with another folder and password: one for all processes of a run."""
-    folder = Path(os.environ.get("GRAPHMEM_TEST_SECOND_NEO4J") or neo4j_folder.with_name("second-neo4j"))
-    settings = Settings()
-    async with await EmbeddedNeo4j.start_or_join(folder, settings.cache_dir, mirror=settings.jar_mirror) as server:
-        yield GraphAddress(uri=server.info.uri, user=server.info.user, password=SecretStr(server.info.password))
+async def second_database(second_neo4j: GraphAddress) -> GraphAddress:
+    """The second database, without what other tests have left in it."""
+    await empty(second_neo4j)
+    return second_neo4j
 
 
 @pytest.fixture(scope="session")
