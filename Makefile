@@ -45,7 +45,7 @@ serve: $(VENV)/.installed ## Serve the HTTP API on this machine
 lint: $(VENV)/.installed-dev ## Check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	nice $(BIN)/mypy
+	$(BIN)/pyrefly check
 	$(BIN)/lint-imports
 
 format: $(VENV)/.installed-dev ## Fix style and import order

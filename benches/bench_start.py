@@ -58,7 +58,7 @@ async def measure_start(server: ServerProcess, idle_seconds: float) -> Start:
 
 async def measure(folder: Path, given: argparse.Namespace) -> dict[str, list[Start]]:
     """Start every kind of server; return its starts by the command."""
-    found = {}
+    found: dict[str, list[Start]] = {}
     server = ServerProcess(folder, given.python)
     await asyncio.to_thread(run_graphmem, given.python, server.environment, "db", "start")
     try:

@@ -21,7 +21,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -82,7 +84,9 @@ class Contender:
     async def _send(self, request: PlannedRequest) -> Sample:
         processes = [psutil.Process(pid) for pid in self.server.pids.values()]
         before, started = [_cpu_ms(each) for each in processes], time.perf_counter()
-        content = {"content": request.body} if isinstance(request.body, bytes) else {"json": request.body}
+        content: dict[str, Any] = (
+            {"content": request.body} if isinstance(request.body, bytes) else {"json": request.body}
+        )
         headers = {"Content-Type": "application/json"}
         response = await self.client.request(request.method, request.path, headers=headers, **content)
         wall = (time.perf_counter() - started) * 1000
@@ -126,11 +130,10 @@ async def run(before: Path | None, rounds: int) -> tuple[list[Contender], list[V
         exports = {"small": folder / "export.json"}
         plan = LoadPlan(address="", key="", pids={}, run=uuid.uuid4().hex[:8], users={}, words=words, exports=exports)
         save = next(verb for verb in verbs if verb.key == "save_many")
-        requests = save.make_requests(plan, 0)
-        for _ in range(IMPORTED_FACTS // save.units):
-            request = next(requests)
+        requests = list(islice(save.make_requests(plan, 0), IMPORTED_FACTS // save.units))
+        for request in requests:
             await contenders[0].client.request(request.method, request.path, json=request.body)
-        exported = await contenders[0].client.get(request.path.replace("/memories", "/export"))
+        exported = await contenders[0].client.get(requests[-1].path.replace("/memories", "/export"))
         exports["small"].write_bytes(exported.content)
         for contender in contenders:
             contender.requests = {verb.key: verb.make_requests(plan, 1) for verb in verbs}

@@ -34,9 +34,9 @@ async def recall(state: Turn, *, runtime: Runtime[None]) -> dict[str, list[str]]
     return {"known": [item.value["text"] for item in found]}
 
 
-def build_graph(store: GraphmemStore) -> CompiledStateGraph[Turn, None, Turn, Turn]:
+def build_graph(store: GraphmemStore) -> CompiledStateGraph[Turn, None, Turn, Turn]:  # pyrefly: ignore[bad-specialization]
     """Return the compiled graph; its store keeps the notes of the user whom the second label of a namespace names."""
-    builder = StateGraph(Turn)
+    builder = StateGraph(Turn)  # pyrefly: ignore[bad-specialization]
     builder.add_node("recall", recall)
     builder.add_edge(START, "recall")
     builder.add_edge("recall", END)

@@ -162,7 +162,7 @@ def _run_python() -> None:
             sys.path.insert(0, str(Path(first).absolute().parent))
             runpy.run_path(first, run_name="__main__")
     finally:
-        threading._shutdown()  # type: ignore[attr-defined]
+        threading._shutdown()  # pyrefly: ignore[missing-attribute]
         atexit._run_exitfuncs()
 
 

@@ -91,7 +91,7 @@ async def play_sessions(
         if number % SESSIONS_PER_USER == 0:
             owner = Owner(tenant, f"user-{uuid.uuid4().hex}")
         others = OtherWriters(services, owner, chance, findings, done)
-        model.meddle = lambda others=others: _wait(others.change(), loop)  # type: ignore[misc]
+        model.meddle = lambda others=others: _wait(others.change(), loop)
         model.applicable, model.marker = f"Ada keeps note {number}", uuid.uuid4().hex
         findings.count_case()
         turns: list[Any] = [

@@ -41,7 +41,7 @@ class Findings:
 
     def report(self) -> str:
         """Return every kind with its examples in Markdown; empty without violations."""
-        lines = []
+        lines: list[str] = []
         for kind, number in self.kinds.most_common():
             lines += [f"- {kind}: {number}", *(f"  - `{example}`" for example in self.examples[kind])]
         return "\n".join(lines)

@@ -81,7 +81,7 @@ class RequestFuzzer:
         """Send sequences of requests in which later ones use ids of earlier responses."""
         fuzzer = self
 
-        class Sequence(self._schema.as_state_machine()):  # type: ignore[misc]
+        class Sequence(self._schema.as_state_machine()):
             started = 0
 
             def __init__(self) -> None:
@@ -91,7 +91,7 @@ class RequestFuzzer:
             def get_call_kwargs(self, case: schemathesis.Case[Any]) -> dict[str, Any]:
                 return {"base_url": fuzzer._address, "headers": fuzzer._headers, "timeout": HANG_SECONDS}
 
-            def validate_response(self, response: Any, case: schemathesis.Case[Any], **_: Any) -> None:
+            def validate_response(self, response: Any, case: schemathesis.Case[Any], *_: Any, **__: Any) -> None:
                 fuzzer.judge(case, response)
 
         while (left := sequences - Sequence.started) > 0:

@@ -131,7 +131,7 @@ class IsolationProbe:
                 case.path_parameters[parameter] = user if parameter == "user_id" else borrow.choice(known)
             if case.query:
                 case.query = {key: _borrow(value, known, borrow) for key, value in case.query.items()}
-            if isinstance(case.body, dict | list):
+            if isinstance(case.body, (dict, list)):
                 case.body = _borrow(case.body, known, borrow)
             self._findings.count_case()
             response = case.call(base_url=self._address, headers=headers, timeout=HANG_SECONDS)

@@ -351,4 +351,4 @@ def install_openapi(app: FastAPI) -> None:
             app.openapi_schema = schema
         return app.openapi_schema
 
-    app.openapi = openapi  # type: ignore[method-assign]
+    app.openapi = openapi  # pyrefly: ignore[method-assign] - as FastAPI documents it

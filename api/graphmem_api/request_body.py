@@ -142,7 +142,7 @@ def _count_values(value: Any) -> int:
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_JSON_DEPTH):
-        level = [child for child in _child_values(level) if isinstance(child, dict | list)]
+        level = [child for child in _child_values(level) if isinstance(child, (dict, list))]
         if not level:
             return
     raise _too_deep()

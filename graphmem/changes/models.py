@@ -7,6 +7,7 @@ import binascii
 import re
 import secrets
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -107,12 +108,11 @@ def _is_host(host: str) -> bool:
 
 
 def _check_url(url: str) -> str:
-    try:
+    parts, is_address = None, False
+    with suppress(ValueError):
         parts = urlsplit(url)
         is_address = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address:
+    if parts is None or not is_address:
         raise ValueError("must be an address such as https://example.com/hooks")
     if parts.username or parts.password or parts.fragment or any(not 33 <= ord(letter) < 127 for letter in url):
         raise ValueError("must have no user name, password, fragment, space or letter outside ASCII")

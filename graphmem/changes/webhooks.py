@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import time
 import uuid
 from contextlib import suppress
@@ -188,8 +189,9 @@ class WebhookStore:
 def _webhook_from_row(row: Row) -> StoredWebhook:
     stored: dict[str, Any] = row["webhook"]
     kinds = stored.get("kinds")
+    plain: Row = {name: stored.get(name) for name in Webhook.model_fields if name not in ("kinds", "status", "skipped")}
     view = Webhook(
-        **{name: stored.get(name) for name in Webhook.model_fields if name not in ("kinds", "status", "skipped")},
+        **plain,
         kinds=None if kinds is None else [ChangeKind(kind) for kind in kinds],
         status=_status_of(stored),
         skipped=stored.get("skipped", 0),
@@ -435,7 +437,7 @@ class WebhookService:
         await self._store.create(StoredWebhook(webhook, tenant, secret, checked_at=webhook.since), actor)
         return CreatedWebhook(**webhook.model_dump(), secret=secret)
 
-    async def list(self, tenant: str) -> list[Webhook]:
+    async def list(self, tenant: str) -> builtins.list[Webhook]:
         """Return the webhooks of a tenant without their secrets, oldest first."""
         return [webhook.view for webhook in await self._store.list_of_tenant(tenant)]
 

@@ -78,7 +78,7 @@ def _read(model: object, column: Column) -> object:
 
 
 def _format_cell(column: str, value: object) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return ", ".join(_format_cell(column, item) for item in value)
     text = format_value(value)
     return shorten_id(text) if column in SHORT_ID_COLUMNS and len(text) == FULL_ID_CHARS else text

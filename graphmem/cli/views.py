@@ -740,7 +740,7 @@ def _changed_fields(fields: Mapping[str, str], before: Properties, after: Proper
 
 
 def _name_value(value: object, names: Mapping[str, str]) -> str:
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return ", ".join(_name_value(item, names) for item in value)
     return "" if value is None else names.get(str(value), str(value))
 

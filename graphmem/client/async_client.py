@@ -218,7 +218,7 @@ class AsyncClient:
         memories, or are skipped. A list of `{"role", "content"}` is a conversation in the session `session_id`; the
         call returns after its extraction. `add_messages` extracts in the background.
         """
-        items = [memories] if isinstance(memories, str | MemoryIn | MessageIn | Mapping) else list(memories)
+        items = [memories] if isinstance(memories, (str, MemoryIn, MessageIn, Mapping)) else list(memories)
         if not any(map(is_message, items)):
             if session_id is not None:
                 raise InvalidInput("session_id is the session of messages: give a statement a `source` instead.")

@@ -207,7 +207,7 @@ def as_dicts(items: Sequence[object]) -> list[object]:
 
 def parse_memories(given: MemoryInput | Sequence[MemoryInput], *, infer: bool = False) -> SaveIn:
     """Return one statement or several as a save; raise InvalidInput if one is invalid."""
-    statements = [given] if isinstance(given, str | MemoryIn | Mapping) else given
+    statements = [given] if isinstance(given, (str, MemoryIn, Mapping)) else given
     fields = {"memories": [_to_memory_fields(statement) for statement in statements], "infer": infer}
     return validate_arguments(SaveIn, fields)
 
@@ -220,7 +220,7 @@ def _to_memory_fields(statement: MemoryInput) -> object:
         return statement
     fields = {name: _to_entity(statement[name]) for name in ("subject", "object") if name in statement}
     entities = statement.get("entities")
-    if isinstance(entities, list | tuple):
+    if isinstance(entities, (list, tuple)):
         fields["entities"] = [_to_entity(entity) for entity in entities]
     return {**statement, **fields}
 
@@ -261,11 +261,13 @@ class _UnboundUserMethod(Protocol[P, T_co]):
 def about_user(method: Callable[Concatenate[Any, P], T]) -> _UnboundUserMethod[P, T]:
     """Let callers pass the user of a method, its first parameter, by name next to positional arguments."""
 
+    call: Callable[..., T] = method
+
     @functools.wraps(method)
-    def with_user(client: Any, /, *args: Any, **kwargs: Any) -> Any:
+    def with_user(client: Any, /, *args: Any, **kwargs: Any) -> T:
         if args and "user_id" in kwargs:
-            return method(client, kwargs.pop("user_id"), *args, **kwargs)
-        return method(client, *args, **kwargs)
+            return call(client, kwargs.pop("user_id"), *args, **kwargs)
+        return call(client, *args, **kwargs)
 
     return cast("_UnboundUserMethod[P, T]", with_user)
 

@@ -152,9 +152,8 @@ def _initials(words: Sequence[str]) -> str:
 def _candidate_from_row(row: Row) -> ConsolidationCandidate:
     vector = np.asarray(row["vector"], dtype=np.float32)
     length = float(np.linalg.norm(vector))
-    return ConsolidationCandidate(
-        **{**row, "entity_ids": frozenset(row["entity_ids"]), "vector": vector / length if length else vector}
-    )
+    fields: Row = {**row, "entity_ids": frozenset(row["entity_ids"]), "vector": vector / length if length else vector}
+    return ConsolidationCandidate(**fields)
 
 
 # Similar names
@@ -172,6 +171,7 @@ def find_similar_spellings(new: Sequence[NamedEntity], entities: Sequence[NamedE
     near: dict[tuple[str, str], float] = {}
     for start in range(0, len(own), SIMILARITY_BLOCK_ROWS):
         block = own[start : start + SIMILARITY_BLOCK_ROWS]
+        # pyrefly: ignore[no-matching-overload] - the stub's scorer protocol does not admit RapidFuzz's own scorers
         alike = process.cdist(
             [spelling for spelling, _ in block],
             [spelling for spelling, _ in others],

@@ -340,8 +340,8 @@ def _run_from_node(node: Row) -> ConsolidationRun:
     owner = Owner.from_group_id(node["group_id"]) if node.get("group_id") else None
     return ConsolidationRun(
         **{name: node[name] for name in (*_SCALARS, *_COUNTS) if node.get(name) is not None},
-        user_id=owner and owner.own_user_id,
-        space=owner and owner.space,
+        user_id=owner.own_user_id if owner else None,
+        space=owner.space if owner else None,
         status=RunStatus(node["status"]),
         receipt=Receipt.model_validate_json(node.get("receipt") or "{}"),
         proposals=PROPOSAL_LIST.validate_json(node.get("proposals") or "[]"),

@@ -16,7 +16,7 @@ from graphmem.text.word_lists import compile_words
 LANGUAGES = ("en", "de", "es", "fr", "it", "pt", "nl", "pl")
 """The languages with cues (ISO 639-1); the cues of all are used together, whatever the language of a text."""
 
-_FOLDER = files(__package__) / "cues"
+_FOLDER = files("graphmem.context") / "cues"
 
 
 class CueWords(BaseModel):

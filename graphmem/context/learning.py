@@ -96,7 +96,7 @@ async def _enqueue(jobs: JobRunner, payload: ObservationPayload, name: str) -> N
 class EntityFinder(Protocol):
     """Finds the user's entities in a text."""
 
-    async def lookup(self, owner: Owner, text: str, limit: int, *, reinforce: bool) -> LookupResponse:
+    async def lookup(self, owner: Owner, text: str, limit: int, /, *, reinforce: bool) -> LookupResponse:
         """Return the entities that the text names, each with up to `limit` memories."""
 
 

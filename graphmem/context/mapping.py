@@ -78,7 +78,8 @@ def _with_times(columns: Sequence[Any], names: Sequence[str]) -> Row:
 
 def _statistics_from_columns(columns: Sequence[Any]) -> SessionStatistics:
     statistics = _with_times(columns, ("first_at", "last_at"))
-    return SessionStatistics(**{**statistics, "intents": tuple(statistics["intents"])})
+    fields: Row = {**statistics, "intents": tuple(statistics["intents"])}
+    return SessionStatistics(**fields)
 
 
 def _past_session_from_columns(columns: Sequence[Any]) -> PastSession:

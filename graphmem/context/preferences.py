@@ -278,7 +278,8 @@ def preference_instruction(preference: LearnedPreference) -> str | None:
             return _LEVEL_INSTRUCTIONS.get(value.get("level", ""))
         case PreferenceType.VISUALIZATION:
             return _FORMAT_INSTRUCTIONS.get(value.get("format", ""))
-    return None
+        case _:
+            return None
 
 
 def confident_value(preferences: Sequence[LearnedPreference], kind: PreferenceType, field: str) -> str | None:

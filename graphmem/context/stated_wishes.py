@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from graphmem.context import cues
 
-_FOLDER = files(__package__) / "wishes"
+_FOLDER = files("graphmem.context") / "wishes"
 _SENTENCE = re.compile(r"([^.!?\n]+)([.!?\n]*)")
 _OTHERS_WORDS = re.compile(r"[\"“”„«»:>`]")
 """Marks after which a text may quote somebody."""

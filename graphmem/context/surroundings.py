@@ -11,6 +11,7 @@ from graphmem.context.models import RelatedSession, Surroundings
 from graphmem.conversations.session import TICKET_KEY
 from graphmem.memories.filters import FactFilters, TagFilter, known_at_or_now
 from graphmem.neo4j.driver import Graph
+from graphmem.neo4j.driver_values import Row
 from graphmem.runtime.field_types import to_json
 from graphmem.runtime.times import MAX_TIME, Clock, from_micros, parse_times
 from graphmem.tenants.owners import MessageName, Owner, message_name
@@ -122,7 +123,7 @@ class SurroundingsStore:
 
 def _related_session(columns: Sequence[Any], may_quote: Callable[[str], bool]) -> RelatedSession:
     stored, score, microseconds, said = columns
-    times = parse_times(SESSION_TIME_FIELDS, microseconds)
+    times: Row = {**parse_times(SESSION_TIME_FIELDS, microseconds)}
     return RelatedSession(
         session_id=stored["session_id"],
         title=stored["title"],

@@ -82,8 +82,9 @@ def run_messages_from_session(stored: Mapping[str, Any]) -> list[Message]:
 def session_from_node(stored: Mapping[str, Any]) -> Session:
     """Return a session from the properties of its node."""
     owner = Owner.from_group_id(stored["group_id"])
+    plain: dict[str, Any] = {name: stored.get(name) for name in _SESSION_FIELDS}
     return Session(
-        **{name: stored.get(name) for name in _SESSION_FIELDS},
+        **plain,
         id=stored["uuid"],
         user_id=stored.get("author") or owner.user_id,
         space=owner.space,

@@ -111,7 +111,7 @@ def read_content(content: object) -> object:
         return ""
     if not isinstance(content, list):
         return content
-    if not all(isinstance(part, str | Mapping) for part in content):
+    if not all(isinstance(part, (str, Mapping)) for part in content):
         raise ValueError("must be text, a list of content parts, or null")
     return mark_attachments(text_of(content), attachments_of(content))
 
@@ -125,7 +125,7 @@ def read_timestamp(value: object) -> object:
     if not (is_number or (isinstance(value, str) and _NUMBER.fullmatch(value.strip()))):
         return value
     try:
-        number = float(value)  # type: ignore[arg-type]  # a number, or the text of one
+        number = float(value)  # a number, or the text of one
         for _ in range(3):
             if abs(number) >= _LARGEST_SECONDS:
                 number /= 1000

@@ -166,7 +166,7 @@ class DeclaredCandidate(Candidate):
 class DeclaredExtraction(Extraction):
     """The answer of the first call for a tenant with declared memory types."""
 
-    candidates: list[DeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+    candidates: list[DeclaredCandidate]  # pyrefly: ignore[bad-override] - an answer is only read
 
 
 _SCREENING_FIELD: Any = Field(
@@ -183,7 +183,7 @@ class ScreenedCandidate(Candidate):
 class ScreenedExtraction(Extraction):
     """The answer of the first call for a batch with text that is not the user's own."""
 
-    candidates: list[ScreenedCandidate]  # type: ignore[assignment]  # an answer is only read
+    candidates: list[ScreenedCandidate]  # pyrefly: ignore[bad-override] - an answer is only read
 
 
 class ScreenedDeclaredCandidate(DeclaredCandidate):
@@ -195,7 +195,7 @@ class ScreenedDeclaredCandidate(DeclaredCandidate):
 class ScreenedDeclaredExtraction(DeclaredExtraction):
     """The answer for such a batch of a tenant with declared memory types."""
 
-    candidates: list[ScreenedDeclaredCandidate]  # type: ignore[assignment]  # an answer is only read
+    candidates: list[ScreenedDeclaredCandidate]  # pyrefly: ignore[bad-override] - an answer is only read
 
 
 def answer_schema(types: DeclaredTypes, *, is_screened: bool = False) -> type[Extraction]:
@@ -251,8 +251,9 @@ def read_labels(answer: Extraction, types: DeclaredTypes) -> tuple[Extraction, d
                 plain["type"] = declared.base
                 labels[index] = DeclaredLabel(name=declared.name, attributes=attributes)
         candidates.append(Candidate.model_construct(**plain))
-    fields = {name: getattr(answer, name) for name in Extraction.model_fields}
-    return Extraction.model_construct(**{**fields, "candidates": candidates}), labels
+    fields: dict[str, Any] = {name: getattr(answer, name) for name in Extraction.model_fields}
+    fields["candidates"] = candidates
+    return Extraction.model_construct(**fields), labels
 
 
 def _read_attributes(declared: DeclaredMemoryType, attributes: Iterable[NamedAttribute]) -> dict[str, Any]:

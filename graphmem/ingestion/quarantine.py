@@ -131,5 +131,5 @@ def _not_in_quarantine() -> NotFound:
 def _statement_from_row(stored: Row) -> QuarantinedStatement:
     owner = Owner.from_group_id(stored["group_id"])
     fields = {name: stored[name] for name in QuarantinedStatement.model_fields if name in stored}
-    memory = QuarantinedMemory.model_validate_json(stored["memory"])
-    return QuarantinedStatement(**{**fields, "memory": memory}, user_id=owner.own_user_id, space=owner.space)
+    fields["memory"] = QuarantinedMemory.model_validate_json(stored["memory"])
+    return QuarantinedStatement(**fields, user_id=owner.own_user_id, space=owner.space)

@@ -178,4 +178,5 @@ def _content_of(text: str) -> Content:
 def _text_of(content: Any) -> str:
     """Return the text of a content, without thoughts and tool calls."""
     parts = content.parts if content and content.parts else ()
-    return "\n".join(part.text for part in parts if part.text and not part.thought).strip()
+    texts: list[str] = [part.text for part in parts if part.text and not part.thought]
+    return "\n".join(texts).strip()

@@ -165,6 +165,7 @@ class Steps:
             wait=wait_chain(*map(wait_fixed, self._retry_delays)),
             reraise=True,
         )
+        value: Any = None
         try:
             async for attempt in retrying:
                 with attempt:

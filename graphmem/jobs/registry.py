@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 import sqlalchemy as sa
+from sqlalchemy import exc
 
 from graphmem.jobs.store import (
     JobStore,
@@ -84,7 +85,7 @@ class WorkerRegistry:
             for table in (self._workers, self._claims, self._identity):
                 try:
                     self._create(table)
-                except sa.exc.IntegrityError:  # Postgres, when two processes create it at once
+                except exc.IntegrityError:  # Postgres, when two processes create it at once
                     self._create(table)
 
     def _create(self, table: sa.Table) -> None:
@@ -99,7 +100,7 @@ class WorkerRegistry:
                 with self._store.engine.begin() as connection:
                     if not connection.scalar(sa.select(row.id)):
                         connection.execute(self._identity.insert().values(name="store", id=uuid.uuid4().hex))
-            except sa.exc.IntegrityError:  # another process has created it meanwhile
+            except exc.IntegrityError:  # another process has created it meanwhile
                 pass
             with self._store.engine.connect() as connection:
                 return str(connection.scalar(sa.select(row.id)))
@@ -121,7 +122,7 @@ class WorkerRegistry:
     def list_workers(self) -> list[WorkerProcess]:
         """Return the workers that have not closed."""
         with self._store.translate_errors(), self._store.engine.connect() as connection:
-            return [WorkerProcess(**row) for row in connection.execute(sa.select(self._workers)).mappings()]
+            return [WorkerProcess(**row._asdict()) for row in connection.execute(sa.select(self._workers))]
 
     def remove(self, worker_ids: Collection[str]) -> None:
         """Remove workers and their claims."""

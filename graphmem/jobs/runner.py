@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import logging
 import math
 import time
@@ -220,7 +221,9 @@ class JobRunner:
         await self._calls.run(self._store.retry, job, fresh)
         return await self.get(job_id)
 
-    async def list(self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50) -> list[Job]:
+    async def list(
+        self, partition: str | None = None, kind: JobKind[Any] | None = None, limit: int = 50
+    ) -> builtins.list[Job]:
         """Return jobs, newest first."""
 
         def matches(job: Job) -> bool:

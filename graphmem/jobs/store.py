@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import logging
 import sqlite3
 import time
@@ -15,6 +16,7 @@ from typing import Any
 import sqlalchemy as sa
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, WorkflowStatus
 from dbos import error as dbos_error
+from sqlalchemy import event, exc
 
 from graphmem.jobs.dbos_internals import BATCH_SIZE, UNFINISHED, DbosTables, batches
 from graphmem.jobs.job import Job, JobStatus
@@ -65,8 +67,8 @@ def job_from_status(status: WorkflowStatus) -> Job:
         attempts=attempts + result.retries,
         reason=attributes.get(WAIT_REASON, BEHIND_REASON) if is_waiting else result.reason,
         waits_until=waits_until if is_waiting and attributes.get(WAIT_CAUSE) != WaitCause.DATABASE else None,
-        user_id=owner and owner.own_user_id,
-        space=owner and owner.space,
+        user_id=owner.own_user_id if owner else None,
+        space=owner.space if owner else None,
         session_id=payload.get("session_id"),
         created_at=datetime.fromtimestamp((status.created_at or 0) / 1000, UTC),
         partition=status.authenticated_user or "",
@@ -114,7 +116,7 @@ def database_url(settings: Settings) -> sa.URL:
         return sa.URL.create("sqlite", database=str(path))
     try:
         url = sa.make_url(settings.jobs_url)
-    except sa.exc.ArgumentError:
+    except exc.ArgumentError:
         url = None
     if url is None or url.get_backend_name() not in ("postgres", "postgresql") or not url.database:
         raise ConfigurationError("GRAPHMEM_JOBS_URL must read postgresql://user:password@host:port/database.")
@@ -126,7 +128,7 @@ def create_engine(url: sa.URL) -> sa.Engine:
     pool = {"pool_size": 20, "max_overflow": 0, "pool_timeout": 30}
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(url, **pool)
-        sa.event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "connect", _prepare_sqlite)
         return engine
     # A worker that freezes inside a transaction must not hold its locks for longer than this. A connection whose other
     # end is gone is noticed within half a minute.
@@ -150,7 +152,7 @@ def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) 
     """
     try:
         yield
-    except (sa.exc.DBAPIError, sa.exc.TimeoutError) as error:
+    except (exc.DBAPIError, exc.TimeoutError) as error:
         address = engine.url.render_as_string(hide_password=True)
         cause = str(getattr(error, "orig", None) or error).strip().splitlines()[0]
         if name_address:
@@ -165,7 +167,7 @@ def translate_database_errors(engine: sa.Engine, *, name_address: bool = False) 
         raise JobStoreUnavailable("The job store cannot be used: see the log of graphmem, then try again.") from error
 
 
-def _is_full_disk(error: sa.exc.SQLAlchemyError, cause: str) -> bool:
+def _is_full_disk(error: exc.SQLAlchemyError, cause: str) -> bool:
     reported = getattr(error, "orig", None)
     code = getattr(reported, "sqlstate", None) or getattr(reported, "sqlite_errorname", None)
     return code in _FULL_DISK_CODES or any(words in cause.lower() for words in _FULL_DISK)
@@ -224,7 +226,7 @@ class JobStore:
         self.schema = _schema(engine)
         self.tables = DbosTables(self.schema)
         self._closed = False
-        sa.event.listen(engine, "do_connect", self._refuse_when_closed)
+        event.listen(engine, "do_connect", self._refuse_when_closed)
 
     @classmethod
     def open(cls, settings: Settings, queue: str = JOB_QUEUE) -> JobStore:
@@ -277,7 +279,7 @@ class JobStore:
             self.client.register_queue(TICK_QUEUE, polling_interval_sec=TICK_POLL_SECONDS)
 
     @property
-    def listened_queues(self) -> list[str]:
+    def listened_queues(self) -> builtins.list[str]:
         """The queues that a worker polls; only workers of the main queue handle schedule ticks."""
         return [JOB_QUEUE, TICK_QUEUE] if self.queue == JOB_QUEUE else [self.queue]
 
@@ -428,7 +430,7 @@ class JobStore:
 
     def list(
         self, partition: str | None, limit: int, matches: Callable[[Job], bool], before: datetime | None
-    ) -> list[Job]:
+    ) -> builtins.list[Job]:
         """Return the matching jobs, newest first, without those created after `before`."""
         jobs: list[Job] = []
         end = before.isoformat() if before else None

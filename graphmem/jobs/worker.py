@@ -259,7 +259,9 @@ class JobRun:
             new = (await execute()).model_dump(exclude_unset=True)
         in_context = copy_context().run
         loop, threads = asyncio.get_running_loop(), self._context.threads
-        return StepRecord.model_validate(await loop.run_in_executor(threads, in_context, _store_step, name, new))
+        return StepRecord.model_validate(
+            await loop.run_in_executor(threads, lambda: in_context(_store_step, name, new))
+        )
 
 
 def _store_step(name: str, record: dict[str, Any] | None) -> dict[str, Any]:

@@ -328,7 +328,7 @@ class QueryStringFilters(SharedFilters):
             return given
         pairs = {key.removeprefix(_METADATA): given[key] for key in given if str(key).startswith(_METADATA)}
         entries = given.get("metadata", {})
-        if isinstance(entries, str | list):
+        if isinstance(entries, (str, list)):
             entries = dict(_split_pair(entry) for entry in ([entries] if isinstance(entries, str) else entries))
         if not pairs and entries is given.get("metadata", {}):
             return given

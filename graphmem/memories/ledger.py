@@ -214,11 +214,11 @@ class Ledger(Timeline):
             raise InvalidInput("invalid_at is before valid_at.")
         kind, is_claim = self.kind, not _CLAIMS.isdisjoint(patch.model_fields_set)
         effect = Effect.END if is_claim else Effect.HIDE
-        match self.order.decide(effect, kind, fact.trust_kind):
-            case Verdict.REFUSE:
-                self.refuse_more_trusted([fact])
-            case Verdict.CONTEST if kind is not None:
-                return self._contest_by_patch(fact, amended, kind)
+        verdict = self.order.decide(effect, kind, fact.trust_kind)
+        if verdict is Verdict.REFUSE:
+            self.refuse_more_trusted([fact])
+        elif verdict is Verdict.CONTEST and kind is not None:
+            return self._contest_by_patch(fact, amended, kind)
         if kind is not None and is_claim and not self.order.permits(Effect.QUOTE_AS, fact.trust_kind, kind):
             amended = replace(amended, source_kind=kind, trusted_as=None, speaker=None, immutable=False)
         now = self.next_time()

@@ -121,9 +121,10 @@ class Availability:
         if self._is_silent:
             raise _silent_error()
         budget = _budget.get()
+        timeout = asyncio.timeout(budget.left if budget else None)
         try:
             with budget.spend() if budget else nullcontext():
-                async with asyncio.timeout(budget.left if budget else None) as timeout:
+                async with timeout:
                     with self._checks_while_waiting(timeout):
                         yield
                         self._succeeded_at = asyncio.get_running_loop().time()
@@ -140,8 +141,9 @@ class Availability:
         """
         if self._is_silent:
             raise _silent_error()
+        timeout = asyncio.timeout(None)
         try:
-            async with asyncio.timeout(None) as timeout:
+            async with timeout:
                 with self._checks_while_waiting(timeout):
                     yield
         except TimeoutError as error:
@@ -207,7 +209,7 @@ async def _succeeds(check: Callable[[], Awaitable[None]], seconds: float | None 
         if not task.done():
             return False
         task.result()
-    except (GraphmemError, OSError, TimeoutError):
+    except (GraphmemError, OSError):
         return False
     finally:
         task.cancel()

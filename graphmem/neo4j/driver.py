@@ -15,7 +15,7 @@ from contextlib import (
     suppress,
 )
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar, cast
 from urllib.parse import urlsplit
 
 import neo4j
@@ -291,7 +291,7 @@ class Transaction:
 
     async def run_text(self, text: str, parameters: dict[str, Any] | None = None) -> list[Row]:
         """Run Cypher that is not in the catalogue, such as a check."""
-        result = await self._inner.run(text, parameters or {})
+        result = await self._inner.run(cast("LiteralString", text), parameters or {})
         return [to_row(record) async for record in result]
 
 
@@ -509,7 +509,7 @@ class Graph:
         """
 
         async def work(inner: AsyncManagedTransaction | AsyncSession) -> None:
-            await (await inner.run(statement)).consume()
+            await (await inner.run(cast("LiteralString", statement))).consume()
 
         async with self._operation(), self._session() as session:
             try:

@@ -87,4 +87,4 @@ def from_neo4j(value: Any) -> Any:
 
 def to_row(record: Record) -> Row:
     """Return the values of a record by their names; queries return values and maps, never nodes or relationships."""
-    return {key: from_neo4j(value) for key, value in record.items()}  # type: ignore[no-untyped-call]
+    return {key: from_neo4j(value) for key, value in record.items()}

@@ -121,7 +121,8 @@ class GraphLocation:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> GraphLocation:
         """Return the location of a stored row."""
-        return cls(**{**row, "state": MoveState(row["state"])})
+        fields: Row = {**row, "state": MoveState(row["state"])}
+        return cls(**fields)
 
 
 class LocationTable:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
+from typing import LiteralString, cast
 
 from graphmem.runtime.files import cypher_root
 
@@ -31,10 +32,10 @@ class Query:
     """One query: its name `file.entry`, its Cypher, the parameters it takes and a description."""
 
     name: str
-    text: str
+    text: LiteralString
     parameters: frozenset[str]
     description: str
-    text_on_next: str
+    text_on_next: LiteralString
     """The Cypher that reads the next embedding model's vectors, see `on_next_vectors`."""
 
     @property
@@ -73,7 +74,9 @@ def parse_queries(module: str, text: str, fragments: Mapping[str, str] = Mapping
         if used != declared:
             raise QueryFileError(f"{name}: declares {sorted(declared)} but uses {sorted(used)}")
         on_next = cypher if _WRITES.search(cypher) or module == "vectors" else on_next_vectors(cypher)
-        yield Query(name, cypher, declared, " ".join(description), on_next)
+        # The driver accepts literal text only; that of the package's own files is as fixed.
+        literal, literal_on_next = cast("LiteralString", cypher), cast("LiteralString", on_next)
+        yield Query(name, literal, declared, " ".join(description), literal_on_next)
 
 
 def _expand_parameters(name: str, parameters: list[str], fragments: Mapping[str, str]) -> Iterator[str]:

@@ -299,7 +299,7 @@ def _canonical(value: Any) -> Any:
     """Return a value in a form independent of property order."""
     if isinstance(value, Mapping):
         return [(name, _canonical(item)) for name, item in sorted(value.items())]
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return [_canonical(item) for item in value]
     return value
 

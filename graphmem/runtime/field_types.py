@@ -67,7 +67,7 @@ def check_json_value(value: object, max_depth: int = MAX_JSON_DEPTH) -> None:
         for key, item in items:
             if type(item) is float and math.isfinite(item):  # most items: vectors are long
                 continue
-            if isinstance(item, dict | list):
+            if isinstance(item, (dict, list)):
                 pending.append(((*path, key), item))
             elif problem := _describe_problem(item):
                 raise UnstorableValue((*path, key), problem)
@@ -323,7 +323,7 @@ def _measure(value: object) -> tuple[int, int]:
             parts = [*vars(item).values(), *(item.model_extra or {}).values()]
         elif isinstance(item, Mapping):
             parts = [*item.keys(), *item.values()]
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, (list, tuple)):
             parts = list(item)
         else:
             continue

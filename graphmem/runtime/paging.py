@@ -30,7 +30,7 @@ class Page(BaseModel, Generic[T]):
     items: list[T]
     next_cursor: str | None = None
 
-    def __iter__(self) -> Iterator[T]:  # type: ignore[override] # pydantic iterates over fields
+    def __iter__(self) -> Iterator[T]:  # pyrefly: ignore[bad-override] - pydantic iterates over fields
         """Iterate over the items of this page."""
         return iter(self.items)
 

@@ -11,7 +11,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -103,4 +102,4 @@ async def read_text(characters: int, work: Callable[[], T]) -> T:
     if characters <= INLINE_CHARACTERS:
         return work()
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_THREAD, partial(context.run, work))
+    return await asyncio.get_running_loop().run_in_executor(_THREAD, lambda: context.run(work))

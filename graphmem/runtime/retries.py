@@ -119,7 +119,7 @@ class RetryPolicy:
         async for attempt in retrying:
             with attempt:
                 result = await work()
-        return result
+        return result  # pyrefly: ignore[unbound-name] - where an attempt swallows an error, another follows
 
     def _wait_as_asked(self, state: RetryCallState) -> float:
         return max(self._wait(state), retry_after_seconds(_error_of(state)) or 0.0)

@@ -78,7 +78,7 @@ async def connect_graphiti(
     try:
         yield graphiti
     finally:
-        await graphiti.close()  # type: ignore[no-untyped-call]
+        await graphiti.close()
 
 
 async def build_user_filter(graph: Graph, owner: Owner, *, current: bool = True) -> SearchFilters:

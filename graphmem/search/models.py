@@ -232,7 +232,7 @@ class SearchResponse(BaseModel):
         """Whether any of the memories fits; if none does, callers are shown the messages."""
         return any(hit.score >= FIT_SCORE for hit in self.results)
 
-    def __iter__(self) -> Iterator[SearchHit]:  # type: ignore[override] # pydantic iterates over fields
+    def __iter__(self) -> Iterator[SearchHit]:  # pyrefly: ignore[bad-override] - pydantic iterates over fields
         """Iterate over the hits, best first."""
         return iter(self.results)
 
@@ -271,7 +271,7 @@ class LookupResponse(BaseModel):
     cache: str
     took_ms: float
 
-    def __iter__(self) -> Iterator[EntityMemories]:  # type: ignore[override] # pydantic iterates over fields
+    def __iter__(self) -> Iterator[EntityMemories]:  # pyrefly: ignore[bad-override] - pydantic iterates over fields
         """Iterate over the entities found, each with its memories."""
         return iter(self.entities)
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -244,13 +244,12 @@ def explain(ranked: RankedFacts, best: Sequence[int], source: SourceName) -> lis
     if ranked.rerank is not None:
         columns["rerank"] = ranked.rerank
     names, values = list(columns), zip(*(column[best].tolist() for column in columns.values()), strict=True)
+    ranks: list[dict[str, Any]] = [
+        {channel: found[row] for channel, found in channels.items() if row in found} for row in best
+    ]
     return [
-        Explanation(
-            source=source,
-            **{channel: found[row] for channel, found in channels.items() if row in found},
-            **dict(zip(names, row_values, strict=True)),
-        )
-        for row, row_values in zip(best, values, strict=True)
+        Explanation(source=source, **row_ranks, **dict(zip(names, row_values, strict=True)))
+        for row_ranks, row_values in zip(ranks, values, strict=True)
     ]
 
 

@@ -95,7 +95,9 @@ _UNIT_AFTER = re.compile(
     rf"[ \-]{{0,2}}{_PASSWORDS.any_of('money', 'length', 'duration', 'counted', 'other_units')}(?!\w)",
     re.IGNORECASE,
 )
-_NON_PASSWORDS = frozenset((files(__package__) / "words" / "no_password.txt").read_text(encoding="utf-8").split())
+_NON_PASSWORDS = frozenset(
+    (files("graphmem.secrets") / "words" / "no_password.txt").read_text(encoding="utf-8").split()
+)
 """Words that follow "the password is" without being the password, such as the names of password managers."""
 _FUNCTION_WORD = re.compile(rf"\b{_PASSWORDS.any_of('function_words')}\b", re.IGNORECASE)
 _CONTINUATION = re.compile(rf"[ ]+{_PASSWORDS.any_of('continuations')}\b", re.IGNORECASE)

@@ -72,7 +72,7 @@ def _alternatives(months: Iterable[str]) -> str:
 
 @cache
 def _read(name: str) -> dict[str, dict[str, str]]:
-    tables = tomllib.loads((files(__package__) / "words" / f"{name}.toml").read_text("utf-8"))
+    tables = tomllib.loads((files("graphmem.secrets") / "words" / f"{name}.toml").read_text("utf-8"))
     return {
         table: {language: "".join(map(str.strip, text.splitlines())) for language, text in languages.items()}
         for table, languages in tables.items()

@@ -151,7 +151,8 @@ def redact(text: str, *, region: str | None = None) -> str:
 
 def replace_findings(text: str, findings: Iterable[SecretFinding]) -> str:
     """Return `text` with findings, given in reading order, replaced by their classes; overlapping ones by one."""
-    parts, position = [], 0
+    parts: list[str] = []
+    position = 0
     for finding in findings:
         if finding.end <= position:
             continue
@@ -201,7 +202,7 @@ def _render(value: JSON) -> tuple[str, str]:
             plain += map(str, item)
             plain += _join_parts(item.values())
             pending += [((*keys[-1:], _to_words(str(name))), part) for name, part in item.items()]
-        elif isinstance(item, list | tuple | set | frozenset):
+        elif isinstance(item, (list, tuple, set, frozenset)):
             for joined in _join_parts(item):
                 plain.append(joined)
                 labelled.add(keys, joined.replace(",", ""))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import hmac
 import ipaddress
@@ -248,7 +249,7 @@ class KeyService:
         self._cache.clear()
         return CreatedApiKey(**key.model_dump(), tenant=key.tenant, key=secret)
 
-    async def list(self, tenant: str) -> list[ApiKey]:
+    async def list(self, tenant: str) -> builtins.list[ApiKey]:
         """Return a tenant's keys without their secrets, oldest first, including the first admin key."""
         first = [FIRST_KEY] if self._first_key_hash and tenant == DEFAULT_TENANT else []
         return [*first, *map(_key_from_row, await self._home.fetch("keys.list_keys", tenant=tenant))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -146,7 +147,7 @@ class SpaceService:
         await self._store.put(owner, request, self._clock(), caller.changes_as or "user")
         return await self._get(owner), known is None
 
-    async def list(self, caller: ApiKey) -> list[Space]:
+    async def list(self, caller: ApiKey) -> builtins.list[Space]:
         """Return the tenant's spaces in which a key has a role, sorted by id."""
         return [
             space

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.errors import Forbidden, InvalidInput
@@ -92,7 +93,8 @@ class TrustService:
         rows = await self._graph.fetch("trust.find", tenant=Owner(tenant, "").tenant)
         stored = rows[0]["trust"] if rows else {"order": None}
         groups = parse_order(stored["order"]).groups
-        return Trust(**{**stored, "order": [list(group) for group in groups]})
+        fields: dict[str, Any] = {**stored, "order": [list(group) for group in groups]}
+        return Trust(**fields)
 
     async def get_order(self, tenant: str) -> TrustOrder:
         """Return a tenant's order of trust, for comparing sources."""

@@ -28,7 +28,8 @@ _ASCII_WORD = re.compile("[a-z0-9]+")
 def fold_name(name: str) -> str:
     """Return a name in its comparison form: no case, width, accents or punctuation, words separated by one space."""
     if name.isascii():
-        return " ".join(_ASCII_WORD.findall(name.lower()))
+        words: list[str] = _ASCII_WORD.findall(name.lower())
+        return " ".join(words)
     folded = fold_accents(normalise(name))
     return " ".join("".join(char if _is_part_of_word(char) else " " for char in folded).split())
 

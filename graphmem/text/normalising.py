@@ -61,10 +61,12 @@ def replace_surrogates(text: str) -> str:
 
 
 _LATIN = str.maketrans(
-    dict(zip("абвгдезийклмнопрстуфцыэіїґўј", "abvgdeziiklmnoprstufcyeiigwj", strict=True))
-    | {"ж": "zh", "х": "kh", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya", "є": "ye"}
-    | dict(zip("αβγδεζηικλμνξοπρσςτυω", "avgdeziiklmnxoprsstyo", strict=True))
-    | {"θ": "th", "φ": "f", "χ": "ch", "ψ": "ps"}
+    {
+        **dict(zip("абвгдезийклмнопрстуфцыэіїґўј", "abvgdeziiklmnoprstufcyeiigwj", strict=True)),
+        **{"ж": "zh", "х": "kh", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya", "є": "ye"},
+        **dict(zip("αβγδεζηικλμνξοπρσςτυω", "avgdeziiklmnxoprsstyo", strict=True)),
+        **{"θ": "th", "φ": "f", "χ": "ch", "ψ": "ps"},
+    }
 )
 
 

@@ -30,7 +30,7 @@ from graphmem.text.word_lists import LANGUAGES, WESTERN_LANGUAGES, WordLists, lo
 MAX_SCORE_GAP = 1
 """Maximum lag in language-specific words behind the likeliest language for a text to be read in that language too."""
 
-_FOLDER = files(__package__) / "relative_times"
+_FOLDER = files("graphmem.text") / "relative_times"
 _ENGLISH_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _SCRIPT_LANGUAGES = {"zh": ("zh", "ja")}
 """The languages of scripts shared by several languages."""

@@ -19,7 +19,7 @@ WESTERN_LANGUAGES = LANGUAGES[:7]
 WRITTEN_LANGUAGES = (*LANGUAGES, "ja", "zh", "ko")
 """All languages with word lists; words of the last three are searched anywhere in a text without spaces."""
 
-_WORDS = files(__package__) / "words"
+_WORDS = files("graphmem.text") / "words"
 
 
 @dataclass(frozen=True, slots=True)

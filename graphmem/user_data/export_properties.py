@@ -148,7 +148,7 @@ def _to_exported(kind: Any) -> Any:
         [given] = [option for option in get_args(kind) if option is not NoneType]
         return _to_exported(given) | None
     if get_origin(kind) in (list, tuple):
-        return list[_to_exported(get_args(kind)[0])]  # type: ignore[misc] # the type is computed
+        return list[_to_exported(get_args(kind)[0])]  # pyrefly: ignore[invalid-annotation] - the type is computed
     if get_origin(kind) is dict and kind not in _EXPORTED_AS:
         return _json_text(kind)
     if isinstance(kind, type) and issubclass(kind, StrEnum):
@@ -321,7 +321,7 @@ PROPERTIES: Mapping[str, Mapping[str, Any]] = {
         "archived_at": MarkedTime | None,
         "job_id": _described(Id | None, "The job of an extraction."),
         "transcript": _described(
-            list[_json_text(RunMessage)] | None,  # type: ignore[misc] # the type is computed
+            list[_json_text(RunMessage)] | None,  # pyrefly: ignore[invalid-annotation] - the type is computed
             "What an extraction and its model said to one another.",
         ),
     },
@@ -446,6 +446,6 @@ def replace_ids(value: Any, ids: Mapping[str, str]) -> Any:
     """Return a property value (an id, several, or None) with ids replaced according to `ids`."""
     if isinstance(value, str):
         return ids.get(value, value)
-    if isinstance(value, list | tuple):
+    if isinstance(value, (list, tuple)):
         return type(value)(ids.get(item, item) for item in value)
     return value

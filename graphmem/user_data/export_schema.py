@@ -181,7 +181,7 @@ _RECORDS: Mapping[RecordLabel, str] = {
 
 
 def _record_model(label: RecordLabel) -> type[ExportedRecord]:
-    one_label: Any = Literal[label.value]
+    one_label: Any = Literal[label.value]  # pyrefly: ignore[invalid-literal] - the type is computed
     return create_model(
         f"Exported{label}",
         __base__=ExportedRecord,

@@ -162,7 +162,7 @@ class ParsedStatements(ParsedEntries):
 
 def is_empty(value: object) -> bool:
     """Return whether a value is empty: null, or an empty text, list or object."""
-    return value is None or (isinstance(value, str | list | dict) and not value)
+    return value is None or (isinstance(value, (str, list, dict)) and not value)
 
 
 def _find_id(value: object) -> str | None:

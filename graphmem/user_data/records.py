@@ -258,7 +258,7 @@ def record_from_fact(fact: Fact, refs: Mapping[str, EntityRef], own_entity_ids: 
     others = [refs[key] for key in fact.entity_ids if key in refs and key not in (fact.subject_id, fact.object_id)]
     named_version = fact.metadata.get("version")
     version = named_version if isinstance(named_version, str) else fact.version
-    metadata = {
+    metadata: dict[str, Any] = {
         **{key: value for key, value in fact.metadata.items() if not (key == "version" and value == version)},
         "importance_score": None if fact.importance == _DEFAULTS["importance"] else fact.importance,
         "confidence": None if fact.confidence == _DEFAULTS["confidence"] else fact.confidence,
@@ -558,7 +558,7 @@ def find_changes(record: Record, memory: MemoryIn, fact: Fact) -> dict[str, Any]
     }
     if "metadata" not in record.model_fields_set:  # only the name of its version is given
         stated["metadata"] = shown | memory.metadata
-    changes = {
+    changes: dict[str, Any] = {
         name: stated[name]
         for name in sorted(record.given_fields & stored.keys())
         if not _is_same(name, stated[name], stored[name])

@@ -76,7 +76,7 @@ async def services(settings: Settings, graph: Graph, embedder: Embedder) -> Asyn
 @pytest.fixture(scope="package")
 async def app(services: Services, settings: Settings) -> FastAPI:
     app = create_app(services, settings)
-    app.openapi = describe_api  # type: ignore[method-assign]
+    app.openapi = describe_api  # pyrefly: ignore[method-assign]
     return app
 
 
@@ -101,7 +101,7 @@ async def caller(address: str, services: Services, tenant: str) -> AsyncIterator
         async def make(
             role: str = "agent", users: list[str] | None = None, of: str = tenant, speaks_as: StatedKind | None = None
         ) -> httpx.AsyncClient:
-            request = ApiKeyIn(name=role, role=KeyRole(role), users=users, source_kind=speaks_as)
+            request = ApiKeyIn(name=role, role=KeyRole(role), users=users, source_kind=speaks_as or "user")
             key = await services.keys.create(of, request)
             return await stack.enter_async_context(
                 httpx.AsyncClient(base_url=address, headers={"Authorization": f"Bearer {key.key}"}, timeout=60)

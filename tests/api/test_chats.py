@@ -54,9 +54,8 @@ async def connect(address: str, agent: httpx.AsyncClient) -> AsyncIterator[Conne
 
         def make(caller: httpx.AsyncClient = agent, **options: Any) -> openai.AsyncOpenAI:
             key = caller.headers["authorization"].partition(" ")[2]
-            client = openai.AsyncOpenAI(
-                api_key=key, base_url=f"{address}/openai/v1", max_retries=0, **{"default_headers": AS_MARA, **options}
-            )
+            options.setdefault("default_headers", AS_MARA)
+            client = openai.AsyncOpenAI(api_key=key, base_url=f"{address}/openai/v1", max_retries=0, **options)
             stack.push_async_callback(client.close)
             return client
 

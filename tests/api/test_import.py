@@ -171,7 +171,7 @@ async def test_an_import_cannot_make_a_key(
     export = (await agent.get("/v1/users/mara/export")).json()
     forged = {"hash": hash_key(secret), "id": secret, "name": "forged", "role": "admin", "tenant": tenant}
     for labels in (["ApiKey"], ["ApiKey", "Entity"]):
-        node = {**export["entities"][0], "key": "forged", "labels": labels}
+        node: dict[str, Any] = {**export["entities"][0], "key": "forged", "labels": labels}
         node["properties"] = {**node["properties"], **forged}
         document = {**export, place: [*export[place], node]}
         assert (await agent.post("/v1/users/omar/import", json=document)).status_code == 422

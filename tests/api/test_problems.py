@@ -7,6 +7,8 @@ import json
 import logging
 import re
 import uuid
+from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -135,12 +137,12 @@ async def test_body_over_the_limit_is_413_with_or_without_content_length(agent: 
     at_limit = b'{"memories": [{"content": "x"}]}'.ljust(BODY_LIMIT)
     assert (await agent.post(MEMORIES, content=at_limit, headers=JSON)).status_code == 200
 
-    async def chunks() -> object:
+    async def chunks() -> AsyncIterator[bytes]:
         for _ in range(30):
             yield b" " * (BODY_LIMIT // 10)
 
     announced = await agent.post(MEMORIES, content=at_limit + b" ", headers=JSON)
-    chunked = await agent.post(MEMORIES, content=chunks(), headers=JSON)  # type: ignore[arg-type]
+    chunked = await agent.post(MEMORIES, content=chunks(), headers=JSON)
     no_json = await agent.post(MEMORIES, content=b"[" * (BODY_LIMIT + 1), headers=JSON)
     for answer in (announced, chunked, no_json):
         assert answer.status_code == 413
@@ -217,7 +219,8 @@ async def test_log_lines_name_the_route_and_not_the_user(
     with caplog.at_level(logging.INFO):
         await agent.post(f"/v1/users/{user}/memories", json={"memories": [{"content": "kestrel"}]})
     lines = [record for record in caplog.records if record.name == "graphmem_api.middleware"]
-    assert [(line.route, line.status) for line in lines] == [("/v1/users/{user_id}/memories", 200)]  # type: ignore[attr-defined]
+    logged = [vars(line) for line in lines]
+    assert [(line["route"], line["status"]) for line in logged] == [("/v1/users/{user_id}/memories", 200)]
     assert not any(word in str(record.__dict__) for record in lines for word in ("kestrel", user))
 
 
@@ -273,8 +276,8 @@ def test_json_numbers_keep_their_value() -> None:
 async def test_unknown_field_names_the_one_that_was_meant(
     agent: httpx.AsyncClient, method: str, path: str, sent: dict[str, object], loc: list[str | int] | None, says: str
 ) -> None:
-    given = {"params": sent} if method == "GET" else {"json": sent}
-    answer = await agent.request(method, f"/v1/users/mara{path}", **given)  # type: ignore[arg-type]
+    given: dict[str, Any] = {"params": sent} if method == "GET" else {"json": sent}
+    answer = await agent.request(method, f"/v1/users/mara{path}", **given)
     assert answer.status_code == 422
     [error] = [error for error in answer.json()["errors"] if says in error["msg"]]
     assert loc in (None, error["loc"])

@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from mcp_types import TextContent
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
@@ -214,7 +215,8 @@ async def test_the_results_of_tools_are_fenced_and_name_their_source(
     memory = GraphMemory(services, tenant)
     async with open_tool_client(memory, "ada") as client:
         [block] = (await client.call_tool("search_memory", {"query": QUESTION})).content
-    (message,) = json.loads(block.text)["messages"]  # type: ignore[union-attr]
+    assert isinstance(block, TextContent)
+    (message,) = json.loads(block.text)["messages"]
     assert message["said_by"] == "a web page (https://harbour.example)"
     found = await AgentMemory(memory, "ada").search_memory(QUESTION)
     assert "a web page (https://harbour.example)" in found
@@ -235,7 +237,8 @@ async def test_a_model_is_not_shown_the_labels_that_a_page_gives_its_statements(
     memory = GraphMemory(services, tenant)
     async with open_tool_client(memory, "ada") as client:
         [block] = (await client.call_tool("search_memory", {"query": "What does Acme sell?"})).content
-    (shown,) = json.loads(block.text)["memories"]  # type: ignore[union-attr]
+    assert isinstance(block, TextContent)
+    (shown,) = json.loads(block.text)["memories"]
     assert shown["said_by"] == "a web page (Ada)"
     assert "Eve" not in str(shown).replace("eve", "Eve")
     assert await AgentMemory(memory, "ada").search_memory("What does Acme sell?") == (

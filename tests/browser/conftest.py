@@ -203,7 +203,7 @@ class Page:
     @property
     def console_errors(self) -> list[str]:
         """The errors in the browser's console, without those of refused requests, which tests provoke."""
-        logged = self.driver.get_log("browser")  # type: ignore[no-untyped-call]
+        logged = self.driver.get_log("browser")
         return [entry["message"] for entry in logged if entry["level"] == "SEVERE" and entry["source"] != "network"]
 
 
@@ -227,7 +227,7 @@ def page(driver: webdriver.Chrome) -> Iterator[Page]:
     """A light page at the wide size with an empty console; other windows are closed after the test."""
     page = Page(driver)
     page.emulate(WIDE)
-    driver.get_log("browser")  # type: ignore[no-untyped-call]
+    driver.get_log("browser")
     yield page
     first, *others = driver.window_handles
     for handle in others:

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from graphmem_api.app import create_app
@@ -133,7 +133,7 @@ def run_here(arguments: Sequence[str], variables: Mapping[str, str], folder: Pat
             sys.stdin, sys.stdout, sys.stderr = left[3]
             _take_over(*left[:3])
     out, err = (_written(stream) for stream in streams[1:])
-    return CommandResult(code, out, err)
+    return CommandResult(cast("int", code), out, err)
 
 
 def _take_over(variables: Mapping[str, str], folder: Path, arguments: list[str]) -> None:

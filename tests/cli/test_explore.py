@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, LiteralString, cast
 
 import pytest
 from neo4j.graph import Path as GraphPath
@@ -53,7 +53,7 @@ async def corrected(memory: Services, owner: Owner) -> Owner:
 async def run_query(graph: Graph, owner: Owner, name: str) -> list[dict[str, Any]]:
     """Run a query as Browser does and return its rows with relationships and paths intact."""
     async with graph._driver.session() as session:
-        result = await session.run(read_query(name, owner.group_id))
+        result = await session.run(cast("LiteralString", read_query(name, owner.group_id)))
         return [dict(zip(record.keys(), record.values(), strict=True)) async for record in result]
 
 
@@ -142,7 +142,7 @@ async def test_a_reverted_replacement_ends_where_it_starts(graph: Graph, memory:
         assert drawn <= {"Mara lives in Vienna"}, name
     query = read_query("memory_history", owner.group_id).replace("'' AS memory_id", f"'{oslo.id}' AS memory_id")
     async with graph._driver.session() as session:
-        rows = [record.data() async for record in await session.run(query)]
+        rows = [record.data() async for record in await session.run(cast("LiteralString", query))]
     assert rows[-1]["invalid_at"] == rows[-1]["valid_at"]
     assert rows[-1]["known_to"] == rows[0]["known_to"]
     changes = await run_query(graph, owner, "recent_changes")

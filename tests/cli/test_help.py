@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Mapping
+from typing import Any
 
+from typer import Typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from graphmem.cli.app import app
@@ -48,11 +52,17 @@ def test_help_imports_no_slow_modules() -> None:
     assert {"neo4j", "openai", "torch", "fastapi", "pydantic", "dbos", "rich.table"} & set(loaded) == set()
 
 
+def _commands_of(program: Typer) -> Mapping[str, Any]:
+    group = get_command(program)
+    assert isinstance(group, TyperGroup)
+    return group.commands
+
+
 def test_every_command_is_found_without_building_all_others() -> None:
-    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+    for name, command in _commands_of(app).items():
         root = make_root()
         add_named(root, ["--json", "--no-server", name])
-        found = get_command(root).commands  # type: ignore[attr-defined]
+        found = _commands_of(root)
         assert found[name].help == command.help
         assert len(found) < len(PUBLIC_COMMANDS)
 
@@ -61,11 +71,11 @@ def test_without_the_name_of_a_command_all_are_offered() -> None:
     for arguments in ([], ["--help"], ["serch"], ["--tenant", "search"]):
         root = make_root()
         add_named(root, arguments)
-        assert get_command(root).commands.keys() == get_command(app).commands.keys()  # type: ignore[attr-defined]
+        assert _commands_of(root).keys() == _commands_of(app).keys()
 
 
-def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]:
-    found = []
+def _commands(group: object, path: str = "graphmem") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
     for name, command in getattr(group, "commands", {}).items():
         found += [(f"{path} {name}", command), *_commands(command, f"{path} {name}")]
     return found
@@ -74,7 +84,7 @@ def _commands(group: object, path: str = "graphmem") -> list[tuple[str, object]]
 def test_every_command_and_option_is_documented() -> None:
     for path, command in _commands(get_command(app)):
         assert getattr(command, "help", None), path
-        undocumented = [option.name for option in command.params if not getattr(option, "help", None)]  # type: ignore[attr-defined]
+        undocumented = [option.name for option in command.params if not getattr(option, "help", None)]
         assert undocumented == [], path
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.conftest import Cli
 
-FAILURES = {
+FAILURES: dict[tuple[str, ...], tuple[int, str, str]] = {
     ("search", "--user", "mara", "tea", "--limit", "0"): (2, "Invalid input", "limit"),
     ("search", "--user", "mara", "tea", "--type", "no such!"): (2, "Invalid input", "type: "),
     ("add", "--user", "mara", "She sings.", "--object", " "): (2, "Invalid input", "object: "),

@@ -88,7 +88,7 @@ async def test_keys_are_created_listed_and_revoked(admin: AsyncClient) -> None:
     created = await admin.create_key("notebook", role="analyst", users=["mara"])
     assert created.key.startswith("gm_")
     assert created.id in {key.id for key in await admin.keys()}
-    assert await admin.revoke_key(created.id) is None  # type: ignore[func-returns-value]
+    assert await admin.revoke_key(created.id) is None
     assert created.id not in {key.id for key in await admin.keys()}
 
 

@@ -79,7 +79,7 @@ async def test_a_user_is_exported_imported_and_forgotten(memory: GraphMemory) ->
     document = await memory.export("mara")
     assert (await memory.import_("copy", document.decode())).imported
     with pytest.raises(InvalidInput, match=r"not list: json\.dumps"):
-        await memory.import_("copy", [{"content": "Mara likes oolong tea"}])  # type: ignore[call-overload]
+        await memory.import_("copy", [{"content": "Mara likes oolong tea"}])  # pyrefly: ignore[bad-argument-type]
     assert (await memory.forget("mara")).residue == 0
     assert [listed.content for listed in (await memory.memories("copy")).items] == ["Mara likes oolong tea"]
 
@@ -118,7 +118,7 @@ async def test_invalid_input_is_rejected(memory: GraphMemory) -> None:
         memory.add_messages("mara", []),
         memory.context("mara", " "),
         memory.consolidate("mara", proposals=[{"action": "DESTROY"}]),
-        memory.maintain("polish"),  # type: ignore[arg-type]
+        memory.maintain("polish"),  # pyrefly: ignore[bad-argument-type]
     ):
         with pytest.raises(InvalidInput):
             await call

@@ -62,7 +62,7 @@ def die_at_query() -> None:
                 die()
         return answer
 
-    driver.Transaction.run = counted  # type: ignore[method-assign]
+    driver.Transaction.run = counted  # pyrefly: ignore[method-assign]
 
 
 async def main() -> None:

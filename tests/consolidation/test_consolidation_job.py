@@ -371,6 +371,7 @@ async def test_a_run_killed_in_any_phase_is_atomic(
         proposals = [verified(merge(memories[:2], DIET)), together]
         run_id = await service.start(harness.owner.tenant, user_id=harness.owner.user_id, proposals=proposals)
         assert isinstance(run_id, str)
+        found = before
         for query, times in POINTS:
             process = start_killed_worker(query, times)
             assert await asyncio.to_thread(process.wait, 90) == -signal.SIGKILL

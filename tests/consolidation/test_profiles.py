@@ -112,7 +112,7 @@ class Subject:
         return [result.memory for result in results if result.memory]
 
     async def consolidate(self, **given: Any) -> ConsolidationRun:
-        target = {"space": self.owner.space} if self.owner.is_space else {"user_id": self.owner.user_id}
+        target: dict[str, Any] = {"space": self.owner.space} if self.owner.is_space else {"user_id": self.owner.user_id}
         run = await self.services.consolidations.start(self.owner.tenant, wait=True, **target, **given)
         assert isinstance(run, ConsolidationRun)
         assert run.status is RunStatus.SUCCEEDED, run.reason

@@ -97,7 +97,8 @@ async def test_the_verifier_sees_statements_and_no_reason(
 
 
 def wrong(**changes: Any) -> Json:
-    return checked(**{"statements": RIGHT, **changes})
+    changes.setdefault("statements", RIGHT)
+    return checked(**changes)
 
 
 REFUSED = {

@@ -57,9 +57,8 @@ async def test_three_questions_about_a_category_are_a_spending_concern(
     finance_harness: ContextHarness, queries: int, found: int
 ) -> None:
     harness = finance_harness
-    question = MessageIn(
-        role="user", content="And food?", intent="spending_analysis", entities={"category": "food", "amount": 90}
-    )
+    entities: Any = {"category": "food", "amount": 90}
+    question = MessageIn(role="user", content="And food?", intent="spending_analysis", entities=entities)
     await harness.add_messages("s", *[question] * queries, learn=True)
     patterns = await harness.contexts.list_patterns(harness.owner)
     assert len(patterns) == found

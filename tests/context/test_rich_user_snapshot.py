@@ -41,11 +41,12 @@ async def create_month_of_history(harness: ContextHarness) -> None:
     )
     for day in range(8):
         harness.clock.advance(timedelta(days=2))
+        entities: Any = {"category": "groceries", "amount": 80 + day, "goal": "a flat"}
         messages = await harness.add_messages(
             f"session-{day}",
             MessageIn(
                 role="user", name="Mara", content=f"Could you please show what I spent on groceries in week {day}?",
-                intent="spending_analysis", entities={"category": "groceries", "amount": 80 + day, "goal": "a flat"},
+                intent="spending_analysis", entities=entities,
             ),
             MessageIn(role="assistant", content=f"It was {80 + day} euros.", confidence=0.8),
             MessageIn(role="user", name="Mara", content="And what is left to save?", intent="budget_planning"),

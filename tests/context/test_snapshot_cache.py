@@ -57,7 +57,7 @@ class QueryCountingGraph:
 async def fill_cache(clock: FakeClock) -> tuple[SnapshotCache, SnapshotLoader]:
     """Return a full cache and its store, which has forgotten what it loaded."""
     loader = SnapshotLoader()
-    cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
+    cache = SnapshotCache(loader, clock)  # pyrefly: ignore[bad-argument-type]
     for number in range(CACHE_ENTRIES):
         await cache.load(OWNER, str(number), 60, current_version="1")
     assert len(loader.loaded) == CACHE_ENTRIES == 1000
@@ -89,7 +89,7 @@ async def test_replacing_an_entry_of_a_full_cache_evicts_nothing(clock: FakeCloc
 @pytest.mark.parametrize(("seconds", "loads"), [(3599, 1), (3600, 2), (3601, 2)])
 async def test_a_cache_entry_expires_after_3600_seconds(clock: FakeClock, seconds: int, loads: int) -> None:
     loader = SnapshotLoader()
-    cache = SnapshotCache(loader, clock)  # type: ignore[arg-type]
+    cache = SnapshotCache(loader, clock)  # pyrefly: ignore[bad-argument-type]
     await cache.load(OWNER, "s", 60, current_version="1")
     clock.advance(timedelta(seconds=seconds))
     await cache.load(OWNER, "s", 60, current_version="1")
@@ -101,7 +101,7 @@ async def test_the_snapshot_takes_one_query_and_is_reused_until_a_write(harness:
     await harness.save_memories("Mara is vegetarian")
     await harness.add_messages("s", "Hello", learn=True)
     counting_graph = QueryCountingGraph(harness.graph)
-    store = ContextStore(counting_graph, harness.clock)  # type: ignore[arg-type]
+    store = ContextStore(counting_graph, harness.clock)  # pyrefly: ignore[bad-argument-type]
     until = harness.clock() + timedelta(hours=1)
     first = await store.load_snapshot(harness.owner, "s", message_limit=60, valid_until=until)
     assert first is not None

@@ -43,14 +43,19 @@ from graphmem.text.token_counts import count_tokens
 
 
 def question(number: int = 0, category: str = "when", conversation: str = "c1", **fields: Any) -> AskedQuestion:
-    given = {"text": f"Question {number}?", "expected": "7 May 2023", "evidence": ["m1", "m2"], **fields}
+    given: dict[str, Any] = {
+        "text": f"Question {number}?",
+        "expected": "7 May 2023",
+        "evidence": ["m1", "m2"],
+        **fields,
+    }
     return AskedQuestion(
         id=f"{conversation}/{category}{number:03}", conversation=conversation, category=category, **given
     )
 
 
 def context(asked: AskedQuestion, text: str = "", **fields: Any) -> AnswerContext:
-    given = {"system": "context", "budget": 250, "seconds": 0.01, "covered": ["m1"], **fields}
+    given: dict[str, Any] = {"system": "context", "budget": 250, "seconds": 0.01, "covered": ["m1"], **fields}
     return AnswerContext(question_id=asked.id, text=text, tokens=count_tokens(text), **given)
 
 

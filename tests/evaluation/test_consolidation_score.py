@@ -67,7 +67,8 @@ def quiet(example: ConsolidationCase) -> NightOutcome:
 
 def merged(outcome: NightOutcome, keys: Sequence[str], text: str, **fields: Any) -> NightOutcome:
     """Return an outcome in which memories also became one."""
-    result = StoredMemory(**{"id": f"r-{'-'.join(keys)}", "content": text, "valid_at": START, **fields})
+    given: dict[str, Any] = {"id": f"r-{'-'.join(keys)}", "content": text, "valid_at": START, **fields}
+    result = StoredMemory(**given)
     ids = tuple(outcome.memory_ids[key] for key in keys)
     ended = {key: replace(outcome.after[key], active=False, superseded_by=result.id) for key in ids}
     return replace(

@@ -48,7 +48,8 @@ THEMES = {
 def saved_memory(number: int, memory: dict[str, Any]) -> ScoredMemory:
     fields = {"type": "fact", "subject": USER, **memory, "entities": tuple(memory.get("entities", ()))}
     ended = not fields.get("current", True) and not fields.get("invalid_at")
-    return ScoredMemory(id=str(number), **{"subject_id": fields["subject"], "replaced": ended, **fields})
+    given: dict[str, Any] = {"subject_id": fields["subject"], "replaced": ended, **fields}
+    return ScoredMemory(id=str(number), **given)
 
 
 def stored_memory(case: EvaluationCase, number: int, stored: StoredMemory, answer: dict[str, Any]) -> ScoredMemory:

@@ -33,7 +33,8 @@ def case(
 
 
 def saved(content: str, **fields: Any) -> ScoredMemory:
-    return ScoredMemory(**{"id": content, "content": content, "type": "fact", "subject": "user", **fields})
+    given: dict[str, Any] = {"id": content, "content": content, "type": "fact", "subject": "user", **fields}
+    return ScoredMemory(**given)
 
 
 def ended(content: str, **fields: Any) -> ScoredMemory:

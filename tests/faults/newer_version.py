@@ -10,5 +10,5 @@ from graphmem.neo4j import migrations
 
 if __name__ == "__main__":
     folder = Path(sys.argv.pop(1))
-    migrations.cypher_root = lambda: folder  # type: ignore[attr-defined]
+    migrations.cypher_root = lambda: folder
     main()

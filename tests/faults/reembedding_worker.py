@@ -33,7 +33,7 @@ def die_at_query(query: str, times: int) -> None:
                 os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    driver.Transaction.run = counted  # type: ignore[method-assign]
+    driver.Transaction.run = counted  # pyrefly: ignore[method-assign]
 
 
 async def main(data_dir: Path) -> None:

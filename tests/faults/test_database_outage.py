@@ -112,7 +112,7 @@ async def test_requests_that_wait_for_a_job_do_not_wait_for_a_silent_database(
     proxied: tuple[Proxy, Settings], graph: Graph, embedder: Embedder, tenant: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     proxy, settings = proxied
-    requests: list[tuple[JobKind[Any], str, dict[str, object]]] = [
+    requests: list[tuple[JobKind[Any], str, dict[str, Any]]] = [
         (MAINTENANCE_JOB, "/v1/admin/maintenance", {"tasks": ["decay"]}),
         (CONSOLIDATION_JOB, "/v1/admin/consolidations", {"user_id": tenant, "wait": True}),
         (EXTRACTION_JOB, f"/v1/users/{tenant}/messages", MESSAGES),

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 from pydantic import ValidationError
 
-from graphmem.conversations.session import MessageIn, MessagesIn, SessionIn, SessionListQuery
+from graphmem.conversations.session import MessageIn, MessagesAccepted, MessagesIn, SessionIn, SessionListQuery
 from graphmem.conversations.stored import PendingJob, PreparedMessage
 from graphmem.ingestion.jobs import EMBEDDING_JOB
 from graphmem.ingestion.service import FOREIGN_JOBS_AFTER, Inbox, MessageService
@@ -227,7 +227,8 @@ async def test_with_manual_extraction_messages_alone_extract_nothing(harness: In
     )
     batch = MessagesIn.model_validate({"session_id": "s1", "messages": [message_at("2026-05-01", "I have a cat")]})
     answer = await manual.add(harness.owner, batch)
-    assert answer.job_id is None  # type: ignore[union-attr]
+    assert isinstance(answer, MessagesAccepted)
+    assert answer.job_id is None
     await manual.close(harness.owner, "s1")
     assert harness.server.requests == []
 

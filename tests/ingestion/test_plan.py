@@ -72,7 +72,8 @@ def candidate(content: str = "Mara hates coffee", sent: str = "2026-05-01", **fi
     is_dated = "valid_at" in fields
     extra: dict[str, Any] = {name: fields.pop(name) for name in ("user_message_ids", "retracts") if name in fields}
     source = MemorySourceIn(session_id="s1", message_ids=["m1"])
-    memory = MemoryIn(**{"content": content, "predicate": "LIKES", "source": source, **fields})
+    given: dict[str, Any] = {"content": content, "predicate": "LIKES", "source": source, **fields}
+    memory = MemoryIn(**given)
     known: dict[str, Any] = {
         "memory": memory,
         "sent_at": midnight(sent),
@@ -430,7 +431,7 @@ def test_single_valued_is_dropped_beside_immutable_facts_and_model_inserts() -> 
     )
     lasting = fact("f1", "Mara lives in Rome", predicate="LIVES_IN", immutable=True)
     assert not plan([candidate("Mara lives in Oslo", **home)], [lasting]).saves[0].memory.single_valued
-    before = {**home, "valid_at": midnight("2010-01-01"), "invalid_at": midnight("2012-01-01")}
+    before: dict[str, Any] = {**home, "valid_at": midnight("2010-01-01"), "invalid_at": midnight("2012-01-01")}
     assert plan([candidate("Mara lived in Oslo", **before)], [known], decide(1, "insert")).saves[0].memory.single_valued
 
 
@@ -464,7 +465,7 @@ def test_rules_alone_settle_only_verbatim_repeats_and_later_single_values() -> N
     )
     assert not is_settled_by_rules(candidate("Mara lives in Oslo", **home), [rome, fact("f2")], entities)
     assert not is_settled_by_rules(
-        candidate("Mara has a flat in Rome", **{**home, "object": EntityIn(name="Rome")}), [rome], entities
+        candidate("Mara has a flat in Rome", **(home | {"object": EntityIn(name="Rome")})), [rome], entities
     )
     assert not is_settled_by_rules(candidate(), [fact("f1")], entities)
     assert not is_settled_by_rules(candidate(retracts=True), [fact("f1")], entities)

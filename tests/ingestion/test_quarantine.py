@@ -85,7 +85,8 @@ async def test_a_released_statement_is_the_memory_that_it_would_have_been(
     assert result.action is SaveAction.INSERT
     (memory,) = await harness.current_memories()
     assert (memory.content, memory.object and memory.object.name) == ("User books at StayWell", "StayWell")
-    assert memory.source.message_ids == statement.memory.source.message_ids  # type: ignore[union-attr]
+    assert statement.memory.source
+    assert memory.source.message_ids == statement.memory.source.message_ids
     (version,) = await harness.memories.history(harness.owner, memory.id)
     assert version.actor == "key-1"
     assert (await quarantine.page(tenant, QuarantineQuery())).items == []

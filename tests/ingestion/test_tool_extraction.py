@@ -63,7 +63,7 @@ async def test_each_trigger_runs_in_a_session_of_its_own_and_saves_every_call(ha
         replies("That is all."),
     )
     answer = await harness.conversations.trigger_extraction(harness.owner.tenant, "s1")
-    assert answer.triggered is True
+    assert answer.triggered
     run_id = answer.message.removeprefix("Memory extraction triggered, session ID: ")
     run = await harness.conversations.get_session(harness.owner, run_id)
     assert (run.kind, run.source_session_id) == (SessionKind.EXTRACTION, "s1")

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from langgraph.store.base import GetOp, InvalidNamespaceError, PutOp, SearchOp
+from langgraph.store.base import GetOp, InvalidNamespaceError, Item, PutOp, SearchOp
 
 from examples.langgraph_memory import build_graph
 from graphmem.app.bootstrap import Services
@@ -71,7 +71,7 @@ async def test_a_field_outside_the_index_can_change(store: GraphmemStore) -> Non
     await store.aput(FOOD, "hidden", {"count": 1}, index=False)
     await store.aput(FOOD, "hidden", {"count": 2}, index=False)
     items = await store.abatch([GetOp(FOOD, "note"), GetOp(FOOD, "hidden")])
-    assert [item.value["count"] for item in items] == [2, 2]  # type: ignore[union-attr]
+    assert [isinstance(item, Item) and item.value["count"] for item in items] == [2, 2]
 
 
 async def test_search_ranks_by_meaning_within_a_namespace_and_filters_values(store: GraphmemStore) -> None:

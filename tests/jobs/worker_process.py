@@ -41,7 +41,7 @@ async def three(payload: JobInput, steps: Steps) -> JobOutcome:
 
     done = []
     for name in ("one", "two", "three"):
-        done.append(await steps.run(name, lambda name=name: step(name)))  # type: ignore[misc]
+        done.append(await steps.run(name, lambda name=name: step(name)))
         kill_if_requested(f"after-{name}")
     return JobOutcome(actions=[Report(done=done)])
 

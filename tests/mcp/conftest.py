@@ -13,6 +13,7 @@ import pytest
 from graphmem_api.app import create_app
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
 
 from graphmem.app.bootstrap import Services
 from graphmem.graph_memory import GraphMemory
@@ -73,8 +74,9 @@ async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, An
     assert not result.is_error, result.content
     assert result.structured_content is None
     [block] = result.content
-    answer: dict[str, Any] = json.loads(block.text)  # type: ignore[union-attr]
-    assert block.text == json.dumps(answer, ensure_ascii=False, separators=(",", ":"))  # type: ignore[union-attr]
+    assert isinstance(block, TextContent)
+    answer: dict[str, Any] = json.loads(block.text)
+    assert block.text == json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
     return answer
 
 
@@ -83,7 +85,8 @@ async def call_tool_error(client: Client, tool: str, **arguments: Any) -> str:
     result = await client.call_tool(tool, arguments)
     assert result.is_error, result.structured_content
     [block] = result.content
-    return str(block.text)  # type: ignore[union-attr]
+    assert isinstance(block, TextContent)
+    return block.text
 
 
 async def run_memory_lifecycle(client: Client) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from mcp_types import TextContent
 
 from graphmem.app.bootstrap import Services
 from graphmem.conversations.session import MessagesIn, SessionIn
@@ -317,8 +318,9 @@ async def test_an_answer_is_bounded_and_says_what_it_left_out(services: Services
     async with in_process_client(services, owner) as client:
         result = await client.call_tool("search_memory", {"query": "garden", "limit": 40})
     [block] = result.content
-    assert len(block.text) <= 16_000  # type: ignore[union-attr]
-    found = json.loads(block.text)  # type: ignore[union-attr]
+    assert isinstance(block, TextContent)
+    assert len(block.text) <= 16_000
+    found = json.loads(block.text)
     assert found["left_out"] + len(found["memories"]) == 40
 
 

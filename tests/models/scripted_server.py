@@ -75,7 +75,7 @@ class ScriptedServer(ThreadingHTTPServer):
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, exc_type: object, exc_val: object, exc_tb: object) -> None:
         self.shutdown()
         self.server_close()
         self._thread.join()

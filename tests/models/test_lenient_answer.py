@@ -85,7 +85,7 @@ def test_a_property_that_does_not_fit_has_its_default() -> None:
 
 def test_an_answer_may_stand_alone_in_a_list_or_under_a_name() -> None:
     for wrapped in ([GOOD], {"result": GOOD}):
-        assert [kept.text for kept in read(wrapped).entries] == [kept["text"] for kept in GOOD["entries"]]  # type: ignore[attr-defined]
+        assert [kept.text for kept in read(wrapped).entries] == [kept["text"] for kept in GOOD["entries"]]
     with pytest.raises(UnusableAnswer):
         read([GOOD, GOOD])
 
@@ -106,6 +106,6 @@ def test_an_answer_that_is_cut_keeps_what_was_complete(length: int) -> None:
         assert json.dumps(entry("a")) not in text
         return
     assert answer.refused == [CUT_OFF]
-    complete = [one for one in GOOD["entries"] if json.dumps(one) in text]  # type: ignore[attr-defined]
+    complete = [one for one in GOOD["entries"] if json.dumps(one) in text]
     assert [kept.model_dump(exclude={"visited"}) for kept in answer.entries] == complete
     assert answer.tags == [tag for tag in ("x", "y") if re.search(rf'"{tag}"[],]', text)]

@@ -69,7 +69,7 @@ async def test_missing_jars_are_fetched_with_progress_in_bytes(
     tmp_path: Path, repository: JarRepository, jars: list[Jar]
 ) -> None:
     seen: list[tuple[int, int]] = []
-    paths = await fetch(tmp_path, repository.address, jars, lambda *step: seen.append(step))
+    paths = await fetch(tmp_path, repository.address, jars, lambda done, total: seen.append((done, total)))
     assert [path.read_bytes() for path in paths] == [b"engine" * 5000, b"wire" * 7000]
     assert seen[-1] == (58000, 58000)
 

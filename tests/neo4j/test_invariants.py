@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
+from typing import LiteralString
 
 import pytest
 
@@ -22,7 +23,7 @@ LUND = "MATCH (s)-[r:RELATES_TO {group_id: $g, fact: 'Mara lives in Lund', versi
 MESSAGE = "MATCH (m:Episodic {group_id: $g, message_id: 'm2'})"
 BOB = "MATCH (e:Entity {group_id: $g, name_key: 'bob'})"
 
-DAMAGE = {
+DAMAGE: dict[str, LiteralString] = {
     "facts.missing_versions": f"{FIRST_TEA} DELETE r",
     "facts.known_gaps": f"{FIRST_TEA} SET r.expired_at = r.expired_at + duration('PT1S')",
     "facts.empty_known_times": f"{FIRST_TEA} SET r.expired_at = r.created_at",

@@ -11,7 +11,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, LiteralString
 
 import pytest
 from neo4j import AsyncSession
@@ -154,9 +154,9 @@ def growing_steps(plan: dict[str, Any]) -> list[str]:
     return [f"{operator} {details}" for operator, details in operators(plan) if grows_with_the_database(operator)]
 
 
-async def profile(session: AsyncSession, text: str, parameters: dict[str, Any]) -> dict[str, Any]:
+async def profile(session: AsyncSession, text: LiteralString, parameters: dict[str, Any]) -> dict[str, Any]:
     """Run a query, undo what it did, and return its plan."""
-    prefix = "CYPHER 25" if text.startswith("CYPHER 25") else ""
+    prefix: LiteralString = "CYPHER 25" if text.startswith("CYPHER 25") else ""
     transaction = await session.begin_transaction()
     try:
         result = await transaction.run(f"{prefix} PROFILE {text.removeprefix(prefix)}", parameters)
@@ -203,7 +203,7 @@ async def test_every_query_starts_at_an_index_and_none_fails_on_what_is_absent(f
         "MATCH (:Entity {uuid: $group_id})-[:RELATES_TO*]-(n) RETURN n",
     ],
 )
-async def test_a_query_that_grows_with_the_database_is_found(filled_graph: Graph, text: str) -> None:
+async def test_a_query_that_grows_with_the_database_is_found(filled_graph: Graph, text: LiteralString) -> None:
     async with filled_graph._driver.session() as session:
         assert growing_steps(await profile(session, text, {"group_id": "x"}))
 

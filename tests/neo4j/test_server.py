@@ -13,6 +13,7 @@ import time
 from asyncio.subprocess import PIPE, Process
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import LiteralString, cast
 
 import psutil
 import pytest
@@ -51,7 +52,7 @@ async def kill(user: Process) -> None:
     await user.wait()
 
 
-async def run(info: ServerInfo, query: str) -> list[list[object]]:
+async def run(info: ServerInfo, query: LiteralString) -> list[list[object]]:
     async with AsyncGraphDatabase.driver(info.uri, auth=(info.user, info.password)) as driver:
         result = await driver.execute_query(query)
         return [record.values() for record in result.records]
@@ -100,7 +101,7 @@ async def check_restarts(server: EmbeddedNeo4j) -> None:
     await run(server.info, f"CREATE FULLTEXT INDEX words FOR (n:Note) ON EACH [n.word] {eventually_consistent}")
     await run(server.info, "CALL db.awaitIndexes(60)")
     for number in range(10):
-        await run(server.info, f"CREATE (:Note {{word: 'echo{number}'}})")
+        await run(server.info, cast("LiteralString", f"CREATE (:Note {{word: 'echo{number}'}})"))
     graph = Graph(server.info.uri, server.info.user, server.info.password, is_running=server.is_running)
     os.kill(server.info.pid, signal.SIGKILL)
     with pytest.raises(DatabaseUnavailable):

@@ -16,7 +16,7 @@ from tests.cli.conftest import Cli
 
 
 def _texts(answer: dict[str, Any]) -> str:
-    return "\n".join(memory["content"] for _, memories in answer["found"] for memory in memories)
+    return "\n".join(str(memory["content"]) for _, memories in answer["found"] for memory in memories)
 
 
 @pytest.mark.timeout(300)

@@ -27,7 +27,7 @@ from graphmem.memories.ledger import Ledger
 from graphmem.memories.memory import Memory, MemoryIn, MemoryPatch
 from graphmem.memories.new_memory import NewMemory
 from graphmem.neo4j.driver import Graph
-from graphmem.runtime.errors import Conflict, InvalidInput, MemoryDeleted
+from graphmem.runtime.errors import Conflict, InvalidInput
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import AS_OF_NOW, MICROSECOND
 from graphmem.tenants.owners import Owner
@@ -231,7 +231,7 @@ class AsOfStateMachine(RuleBasedStateMachine):
         self.advance_clock()
         try:
             return self.run_async(self.store.update_memory(self.owner, key, change))
-        except (Conflict, InvalidInput, MemoryDeleted):
+        except (Conflict, InvalidInput):
             return None
 
     def record_state(self) -> None:

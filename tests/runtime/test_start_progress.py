@@ -37,5 +37,5 @@ def test_a_download_is_told_at_its_start_and_its_end() -> None:
 def test_a_callback_gets_the_bytes_instead_of_sentences() -> None:
     told: list[str] = []
     got: list[tuple[int, int]] = []
-    StartProgress(told.append, lambda *counts: got.append(counts)).download(5, 10)
+    StartProgress(told.append, lambda done, total: got.append((done, total))).download(5, 10)
     assert (told, got) == ([], [(5, 10)])

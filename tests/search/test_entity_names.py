@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from graphmem.app.bootstrap import Services
 from graphmem.memories.memory import MemoryIn
+from graphmem.neo4j.driver import Transaction
 from graphmem.neo4j.driver_values import Row
 from graphmem.tenants.owners import Owner
 from tests.user_data.complete_user import fill_user
@@ -23,7 +24,7 @@ async def add_aliases(memory: Services, owner: Owner, entity: str, *names: str) 
     """Add aliases to an entity and return those added."""
     entities = memory.components.entities
 
-    async def work(transaction):  # type: ignore[no-untyped-def]
+    async def work(transaction: Transaction) -> list[Row]:
         return await entities.add_aliases(transaction, owner, entity, list(names), datetime.now(UTC))
 
     rows: list[Row] = await memory.components.graph.write(work)

@@ -87,15 +87,16 @@ async def live_group(memory: Services, database: Settings) -> AsyncIterator[str]
         name="talk 1", source=EpisodeType.message, source_description="chat", content="Ada: I moved to London.",
         valid_at=at(2024), **made,
     )  # fmt: skip
+    spans: list[dict[str, Any]] = [
+        {"valid_at": at(2019), "invalid_at": at(2024), "expired_at": at(2024)},
+        {"valid_at": at(2024)},
+    ]
     facts = [
         EntityEdge(
             name="LIVES_IN", fact=f"Ada lives in {city.name}", source_node_uuid=ada.uuid, target_node_uuid=city.uuid,
             fact_embedding=zeros, episodes=[episode.uuid], attributes={"flat": "shared"}, **made, **times,
         )
-        for city, times in zip(
-            cities, ({"valid_at": at(2019), "invalid_at": at(2024), "expired_at": at(2024)}, {"valid_at": at(2024)}),
-            strict=True,
-        )
+        for city, times in zip(cities, spans, strict=True)
     ]  # fmt: skip
     elements: list[Any] = [ada, *cities, episode, *facts]
     for element in elements:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import numpy as np
 import pytest
@@ -113,12 +114,12 @@ def test_a_text_without_a_word_of_the_question_scores_nothing(texts: list[str], 
         assert (score > 0) == bool(set(asked) & set(tokenize(text)))
 
 
-def fact(content: str = "c", **changes: object) -> FactRow:
-    same = {
+def fact(content: str = "c", **changes: Any) -> FactRow:
+    fields: dict[str, Any] = {
         "uuid": "f", "memory_id": "m", "content": content, "context": "", "type": "fact", "tags": ["tea"],
-        "message_ids": [], "entity_ids": [],
+        "message_ids": [], "entity_ids": [], **changes,
     }  # fmt: skip
-    return FactRow(**{**same, **changes})  # type: ignore[arg-type]
+    return FactRow(**fields)
 
 
 def column(*values: float) -> Scores:
@@ -188,9 +189,9 @@ class Said:
     similarity: float
 
 
-def message(key: str, text: str, *, similarity: float = 0.0, **changes: object) -> Said:
-    same = {"speaker": None, "role": "user", "session_id": key, "position": 1}
-    return Said(MessageText(key, text, **{**same, **changes}), similarity)  # type: ignore[arg-type]
+def message(key: str, text: str, *, similarity: float = 0.0, **changes: Any) -> Said:
+    fields: dict[str, Any] = {"speaker": None, "role": "user", "session_id": key, "position": 1, **changes}
+    return Said(MessageText(key, text, **fields), similarity)
 
 
 def rank(

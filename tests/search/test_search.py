@@ -33,7 +33,8 @@ async def save(memory: Services, owner: Owner, *given: dict[str, Any]) -> list[s
 
 
 async def found(memory: Services, owner: Owner, query: str, **options: Any) -> list[str]:
-    answer = await memory.retrieval.search(owner, SearchQuery(query=query, **{"reinforce": False, **options}))
+    options.setdefault("reinforce", False)
+    answer = await memory.retrieval.search(owner, SearchQuery(query=query, **options))
     return [hit.memory.content for hit in answer.results]
 
 

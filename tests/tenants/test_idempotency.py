@@ -91,7 +91,7 @@ async def test_erasing_a_memory_blanks_the_responses_of_its_user(
     claim = await store.claim(make_request(owner))
     await store.complete(make_request(owner), claim.token, StoredResponse(200, '{"id": "m-1"}'))
     for user, blanked in ((Owner(owner.tenant, "omar"), 0), (owner, 1)):
-        assert await graph.write(lambda transaction, user=user: store.erase_memory(transaction, user, "m-1")) == blanked  # type: ignore[misc]
+        assert await graph.write(lambda transaction, user=user: store.erase_memory(transaction, user, "m-1")) == blanked
     answer = (await store.claim(make_request(owner))).answer
     assert answer
     assert answer.body is None

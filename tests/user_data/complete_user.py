@@ -83,7 +83,7 @@ async def _save_memories(memory: Services, owner: Owner) -> None:
             MemoryIn(content="Mara lives in Lund", object={"name": "Lund"}, valid_at="2020-01-01T00:00:00Z", **lives),
             MemoryIn(content="Mara lives in Malmö", valid_at="2024-01-01T00:00:00Z", metadata={"at": [1]}, **lives),
             MemoryIn(content="Mara likes tea", tags=["temporary"], entities=[{"name": "Bob", "type": "Person"}]),
-            MemoryIn(content={"tone": "formal"}, type="persona"),
+            MemoryIn.model_validate({"content": {"tone": "formal"}, "type": "persona"}),
             MemoryIn(content="Mara planned a trip", type="plan", domain="travel", expires_at="2099-01-01T00:00:00Z"),
         ],
     )

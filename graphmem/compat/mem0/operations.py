@@ -213,7 +213,7 @@ class Mem0Operations:
                 for owner in owners
             )
         )
-        found = []
+        found: list[dict[str, Any]] = []
         for owner, response in zip(owners, responses, strict=True):
             for hit in response.results:
                 details = {"score_details": hit.explain.model_dump(mode="json")} if hit.explain else {}

@@ -118,7 +118,7 @@ def _merge(*parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _listed_ids(key: str, value: Any) -> list[Any]:
     if isinstance(value, Mapping):
         value = value.get("in", value.get("eq"))
-    listed = value if isinstance(value, list | tuple) else [value]
+    listed = value if isinstance(value, (list, tuple)) else [value]
     if not listed or any(id in (None, "*") for id in listed):
         raise ValueError(f"{key} must name ids: graphmem cannot read all users at once.")
     return list(listed)
@@ -155,7 +155,7 @@ def _matches_condition(key: str, condition: Any, item: Item) -> bool:
     value = item.get(key) if key in _ITEM_FIELDS else (item.get("metadata") or {}).get(key)
     if condition == "*":
         return value is not None
-    if isinstance(condition, list | tuple):
+    if isinstance(condition, (list, tuple)):
         condition = {"in": condition}
     elif not isinstance(condition, Mapping):
         condition = {"eq": condition}
@@ -166,7 +166,7 @@ def _matches_condition(key: str, condition: Any, item: Item) -> bool:
 
 
 def _read_operand(operand: Any) -> Any:
-    return [*map(_read_time, operand)] if isinstance(operand, list | tuple) else _read_time(operand)
+    return [*map(_read_time, operand)] if isinstance(operand, (list, tuple)) else _read_time(operand)
 
 
 def _read_time(given: Any) -> datetime:

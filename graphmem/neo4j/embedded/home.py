@@ -154,7 +154,7 @@ def _find_process(pid: int, command_line_part: Path) -> psutil.Process | None:
 NEO4J_USER = "neo4j"
 """User name on the server: Neo4j's initial user."""
 
-_CONFIG_TEMPLATE = """\
+_CONFIG_TEMPLATE: str = """\
 # graphmem overwrites this file at every start.
 server.default_listen_address={host}
 server.bolt.enabled=true

@@ -18,7 +18,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import LiteralString, Self, cast
 
 import httpx
 import psutil
@@ -72,21 +72,25 @@ async def _ensure_password_works(info: ServerInfo) -> None:
             f"The password in {info.password_file} does not open the Neo4j data in {info.home}: "
             "write the right one to that file, or move the folder away to start with an empty database."
         )
-    text = (cypher_root() / "admin" / "set_password.cypher").read_text(encoding="utf-8")
     async with AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, _INITIAL_PASSWORD)) as driver:
         passwords = {"old": _INITIAL_PASSWORD, "new": info.password}
-        await driver.execute_query(Query(text), passwords, database_="system")
+        await driver.execute_query(_admin_query("set_password"), passwords, database_="system")
+
+
+def _admin_query(name: str) -> Query:
+    text = (cypher_root() / "admin" / f"{name}.cypher").read_text(encoding="utf-8")
+    return Query(cast("LiteralString", text))
 
 
 async def has_failed_database(info: ServerInfo) -> bool:
     """Return whether the server reports that its database has failed."""
-    text = (cypher_root() / "admin" / "check_database.cypher").read_text(encoding="utf-8")
+    query = _admin_query("check_database")
     async with (
         AsyncGraphDatabase.driver(info.uri, auth=(NEO4J_USER, info.password)) as driver,
         driver.session(database="neo4j") as session,
     ):
         try:
-            await (await session.run(Query(text))).consume()  # unlike a transaction function, it is not retried
+            await (await session.run(query)).consume()  # unlike a transaction function, it is not retried
         except DatabaseError as error:
             return (error.code or "").startswith(_FAILED_DATABASE_CODES)
         except (Neo4jError, DriverError, OSError):
