@@ -302,12 +302,11 @@ async def empty(address: GraphAddress) -> None:
     auth = (address.user, address.password.get_secret_value())
     async with AsyncGraphDatabase.driver(address.uri, auth=auth) as driver:
         await driver.execute_query("MATCH (n) DETACH DELETE n")
-        for kind, query in (
-            ("CONSTRAINT", "SHOW CONSTRAINTS YIELD name"),
-            ("INDEX", "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"),
-        ):
-            for record in (await driver.execute_query(query)).records:
-                await driver.execute_query(f"DROP {kind} `{record['name']}`")
+        for record in (await driver.execute_query("SHOW CONSTRAINTS YIELD name")).records:
+            await driver.execute_query("DROP CONSTRAINT $name", record.data())
+        indexes = "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"
+        for record in (await driver.execute_query(indexes)).records:
+            await driver.execute_query("DROP INDEX $name", record.data())
 
 
 @pytest.fixture(scope="session")

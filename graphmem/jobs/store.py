@@ -202,7 +202,7 @@ DEMO_QUEUE = "graphmem-demo-jobs"
 JOB_WORKFLOW, TICK_WORKFLOW = "graphmem.job", "graphmem.tick"
 """DBOS workflows that run a job and queue a tick's job."""
 
-POLL_SECONDS, TICK_POLL_SECONDS = 0.1, 2.0
+POLL_SECONDS, TICK_POLL_SECONDS = 0.25, 2.0
 """Seconds between a worker's polls of a queue; no schedule is more precise than a minute."""
 
 FINISHED = ["SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"]
