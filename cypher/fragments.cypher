@@ -324,7 +324,7 @@ CALL (e) {
 
 // fragment: rebuild_references
 // Make the references of memories those of their versions: from the subject to what is mentioned beside the object.
-UNWIND $referring AS memory_id
+UNWIND referring AS memory_id
 CALL (memory_id) {
   MATCH ()-[old:REFERS_TO {group_id: $group_id, memory_id: memory_id}]->() DELETE old
 }

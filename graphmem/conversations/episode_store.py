@@ -358,11 +358,13 @@ class EpisodeStore:
             session_id=session_id,
             properties=properties,
             rows=rows,
-            links=[list(pair) for pair in pairwise(chain) if pair[0]],
             last_episode=chain[-1],
-            intents=[prepared.message.intent for prepared in new_messages.values() if prepared.message.intent],
-            job_id=job.id if job else None,
-            job_store=job.store if job else None,
+            batch={
+                "links": [list(pair) for pair in pairwise(chain) if pair[0]],
+                "intents": [prepared.message.intent for prepared in new_messages.values() if prepared.message.intent],
+                "job_id": job.id if job else None,
+                "job_store": job.store if job else None,
+            },
             now=now,
         )
 

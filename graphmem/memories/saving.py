@@ -76,10 +76,7 @@ class FactLoader:
                 "facts.fetch_for_write",
                 group_id=self._owner.group_id,
                 tenant=self._owner.tenant,
-                hashes=new_hashes,
-                memory_ids=new_memory_ids,
-                pairs=new_pairs,
-                slots=new_slots,
+                keys={"hashes": new_hashes, "memory_ids": new_memory_ids, "pairs": new_pairs, "slots": new_slots},
             )
             self._facts |= {fact.memory_id: fact for fact in map(fact_from_row, rows)}
         return dict(self._facts)
@@ -110,14 +107,16 @@ class FactWrite:
         await self.transaction.run(
             "facts.commit_write",
             group_id=self.owner.group_id,
-            entities=list(self.entities),
-            changed=[
-                {"uuid": fact.uuid, "properties": fact_to_properties(fact)} for fact in self.ledger.changed.values()
-            ],
-            created=[self._created_row(fact) for fact in self.ledger.created.values()],
-            episodes=_episode_rows(saved_facts),
+            rows={
+                "entities": list(self.entities),
+                "changed": [
+                    {"uuid": fact.uuid, "properties": fact_to_properties(fact)} for fact in self.ledger.changed.values()
+                ],
+                "created": [self._created_row(fact) for fact in self.ledger.created.values()],
+                "episodes": _episode_rows(saved_facts),
+                "referring": deduplicate(fact.memory_id for fact in saved_facts if fact.mentioned_ids),
+            },
             max_facts=MAX_MESSAGE_FACTS,
-            referring=deduplicate(fact.memory_id for fact in saved_facts if fact.mentioned_ids),
             now=self.now,
             at=self.ledger.now + MICROSECOND,
         )

@@ -161,30 +161,30 @@ WITH c, coalesce(c.source_kind, 'user') AS source_kind
 DETACH DELETE c
 RETURN source_kind
 
-// name: load_surroundings(group_id, group_ids, message_ids, dated_ids, excluded_session_id, weights, words, limit, updated_until, {{as_of_params}})
+// name: load_surroundings(group_id, group_ids, wanted, weights, limit, updated_until, {{as_of_params}})
 // Fetch which messages may be quoted, when others were said, and the other sessions that are relevant to a question: those
 // that its hits come from, and those whose description shares its words.
 // Messages are looked up one by one: for a list of ids the planner may read all messages of the user.
 {{as_of_params}}
 CALL (valid_at, known_at) {
   UNWIND $group_ids AS group_id
-  UNWIND $message_ids AS message_id
+  UNWIND $wanted.message_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id}) WHERE {{is_quotable}}
   RETURN collect({{message_key}}) AS quotable
 }
 CALL () {
   UNWIND $group_ids AS group_id
-  UNWIND $dated_ids AS message_id
+  UNWIND $wanted.dated_ids AS message_id
   MATCH (m:Episodic {group_id: group_id, message_id: message_id})
   RETURN collect([{{message_key}}, m.valid_at.epochSeconds * 1000000 + m.valid_at.microsecond]) AS dated
 }
 CALL (valid_at, known_at) {
   MATCH (s:Session) WHERE s.group_id = $group_id AND s.kind = 'conversation' AND s.updated_at <= $updated_until
-    AND ($excluded_session_id IS NULL OR s.session_id <> $excluded_session_id)
+    AND ($wanted.excluded_session_id IS NULL OR s.session_id <> $wanted.excluded_session_id)
   WITH valid_at, known_at, s, ' ' + toLower(coalesce(s.title, '') + ' ' + coalesce(s.summary, '') + ' ' +
     reduce(all = '', tag IN coalesce(s.topic_tags, []) + coalesce(s.intent_sequence, []) | all + ' ' + replace(replace(tag, '_', ' '), '-', ' '))) AS text
   WITH valid_at, known_at, s, coalesce($weights[s.session_id], 0.0) +
-    CASE WHEN size($words) = 0 THEN 0.0 ELSE toFloat(size([word IN $words WHERE text CONTAINS ' ' + word])) / size($words) END AS score
+    CASE WHEN size($wanted.words) = 0 THEN 0.0 ELSE toFloat(size([word IN $wanted.words WHERE text CONTAINS ' ' + word])) / size($wanted.words) END AS score
   WHERE score > 0
   WITH valid_at, known_at, s, score ORDER BY score DESC, s.updated_at DESC, s.session_id LIMIT $limit
   RETURN collect([s {.session_id, title: CASE WHEN s.sent_as IN {{text_of_others}} THEN null ELSE s.title END, .summary, .message_count, topic_tags: CASE WHEN s.sent_as IN {{text_of_others}} THEN [] ELSE coalesce(s.topic_tags, []) END}, score, [at IN [

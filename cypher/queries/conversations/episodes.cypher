@@ -32,27 +32,27 @@ MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now, s.updated_at = $now
 RETURN s {.*} AS session
 
-// name: append_messages(group_id, session_id, properties, rows, links, last_episode, intents, job_id, job_store, now)
+// name: append_messages(group_id, session_id, properties, rows, last_episode, batch, now)
 // Append messages to a session, which is created with `properties` if needed, each linked to the one before it, for a job to
 // read if one is given; the session lists its latest 200 intents.
 MERGE (s:Session {group_id: $group_id, session_id: $session_id})
 ON CREATE SET s += $properties, s.created_at = $now
 SET s.message_count = s.message_count + size($rows), s.last_episode = $last_episode, s.updated_at = $now,
-    s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + $intents)[-200..], []), s.is_active = true, s.ended_at = null,
+    s.intent_sequence = nullIf((coalesce(s.intent_sequence, []) + $batch.intents)[-200..], []), s.is_active = true, s.ended_at = null,
     s.archived_at = null
 WITH s
 CALL (s) {
   MATCH (u:User {group_id: $group_id})
   UNWIND $rows AS row
-  CREATE (m:Episodic) SET m = row, m.revision = u.revision, m.pending_job = $job_id, m.pending_store = $job_store,
-    m.pending_since = CASE WHEN $job_id IS NOT NULL THEN datetime() END
+  CREATE (m:Episodic) SET m = row, m.revision = u.revision, m.pending_job = $batch.job_id, m.pending_store = $batch.job_store,
+    m.pending_since = CASE WHEN $batch.job_id IS NOT NULL THEN datetime() END
   CREATE (s)-[:HAS_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(m)
   WITH m
   {{pack_message_vector}}
   RETURN count(*) AS stored
 }
 CALL () {
-  UNWIND $links AS link
+  UNWIND $batch.links AS link
   MATCH (a:Episodic {uuid: link[0]})
   MATCH (b:Episodic {uuid: link[1]})
   CREATE (a)-[:NEXT_EPISODE {uuid: randomUUID(), group_id: $group_id, created_at: $now}]->(b)

@@ -4,13 +4,13 @@
 // Store the time of a user's latest write.
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
-// name: fetch_for_write(group_id, tenant, hashes, memory_ids, pairs, slots)
+// name: fetch_for_write(group_id, tenant, keys)
 // Fetch the believed versions that a write may change: same statement and what it contests, given id, same subject and
 // predicate. Of a slot only if it has a single-valued fact: of a source that the tenant trusts the most by default, the
 // rest is not asked, because no other source decides over it, unless the tenant has an order of its own. The hints keep
 // a plan that was made for a small or empty database from reading all facts of a user for each hash.
 CALL () {
-  UNWIND $hashes AS hash
+  UNWIND $keys.hashes AS hash
   MATCH ()-[said:RELATES_TO {group_id: $group_id, content_hash: hash}]->()
   USING INDEX SEEK said:RELATES_TO(group_id, content_hash)
   WHERE said.expired_at IS NULL
@@ -24,7 +24,7 @@ CALL () {
   }
   RETURN r
   UNION
-  UNWIND $slots AS slot
+  UNWIND $keys.slots AS slot
   WITH slot WHERE slot[2] OR EXISTS { (:TenantTrust {tenant: $tenant}) }
   MATCH (s:Entity {uuid: slot[0]}) USING INDEX SEEK s:Entity(uuid)
   WHERE EXISTS {
@@ -34,12 +34,12 @@ CALL () {
   WHERE r.group_id = $group_id AND r.expired_at IS NULL
   RETURN r
   UNION
-  UNWIND $memory_ids AS id
+  UNWIND $keys.memory_ids AS id
   MATCH ()-[r:RELATES_TO {group_id: $group_id, memory_id: id}]->() USING INDEX SEEK r:RELATES_TO(group_id, memory_id)
   WHERE r.expired_at IS NULL
   RETURN r
   UNION
-  UNWIND $pairs AS pair
+  UNWIND $keys.pairs AS pair
   MATCH (s:Entity {uuid: pair[0]})-[r:RELATES_TO {name: pair[1]}]->() USING INDEX SEEK s:Entity(uuid)
   WHERE r.group_id = $group_id AND r.expired_at IS NULL
   RETURN r
@@ -90,12 +90,12 @@ WHERE subject_id IN $entity_ids AND size(embedding) = $dimension
 RETURN collect([r.memory_id, subject_id, endNode(r).uuid, r.name, r.content_hash,
   vector(embedding, size(embedding), FLOAT32)]) AS facts
 
-// name: commit_write(group_id, entities, changed, created, episodes, max_facts, referring, now, at)
+// name: commit_write(group_id, rows, max_facts, now, at)
 // Write the new entities, the changed and the new versions of a user, their links to messages, the references of some
 // memories and the time of the write. A message lists its latest `max_facts` versions. A new version has its own vector or copies that of an earlier version. An entity name that is taken violates a constraint.
 CALL () {
   MATCH (u:User {group_id: $group_id})
-  UNWIND $entities AS properties
+  UNWIND $rows.entities AS properties
   CREATE (e:Entity)
   SET e = properties, e:$(properties.type), e.revision = u.revision
   WITH e
@@ -103,13 +103,13 @@ CALL () {
 }
 CALL () {
   MATCH (u:User {group_id: $group_id})
-  UNWIND $changed AS row
+  UNWIND $rows.changed AS row
   MATCH ()-[r:RELATES_TO {uuid: row.uuid}]->() WHERE r.group_id = $group_id
   SET r += row.properties, r.revision = u.revision
 }
 CALL () {
   MATCH (u:User {group_id: $group_id})
-  UNWIND $created AS row
+  UNWIND $rows.created AS row
   MATCH (s:Entity {uuid: row.subject_id})
   MATCH (o:Entity {uuid: row.object_id})
   OPTIONAL MATCH ()-[earlier:RELATES_TO {uuid: row.vector_source_uuid}]->()
@@ -119,7 +119,7 @@ CALL () {
   {{pack_fact_vector}}
 }
 CALL () {
-  UNWIND $episodes AS row
+  UNWIND $rows.episodes AS row
   MATCH (m:Episodic {uuid: row.episode}) WHERE m.group_id = $group_id
   SET m.entity_edges = (m.entity_edges + [uuid IN row.facts WHERE NOT uuid IN m.entity_edges])[-$max_facts..]
   WITH m, row
@@ -129,12 +129,14 @@ CALL () {
   ON CREATE SET mention.uuid = randomUUID(), mention.group_id = $group_id, mention.created_at = $now
 }
 CALL () {
+  WITH $rows.referring AS referring
   {{rebuild_references}}
 }
 MATCH (u:User {group_id: $group_id}) SET u.last_write_at = $at
 
 // name: rebuild_references(group_id, referring)
 // Make the references of memories those of their versions.
+WITH $referring AS referring
 {{rebuild_references}}
 
 // name: list_contested(group_id)
