@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 from calendar import monthrange
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -253,8 +253,6 @@ def _is_year(text: str, match: re.Match[str]) -> bool:
 def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_length: int) -> list[TimeExpression]:
     """Return the times named by a text in a language, in order."""
     placed, rest = _read_relative_times(text, base, language, prefer_past=prefer_past)
-    if not _may_name_time(rest, language):
-        return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
     settings = {"RELATIVE_BASE": base, **({"PREFER_DATES_FROM": "past"} if prefer_past else {})}
     parser = DateDataParser(languages=[language], settings={**settings, "RETURN_TIME_AS_PERIOD": True})
     ahead = DateDataParser(
@@ -262,13 +260,14 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
         settings={"RELATIVE_BASE": base, "PREFER_DATES_FROM": "future", "RETURN_TIME_AS_PERIOD": True},
     )
     words, deadline = load_words(language), load_time_phrases(language).deadline
+    time_words = _time_words(language) - (words.stop_words - words.months.keys())
     position = 0
-    for phrase, at in search_dates(rest, languages=[language], settings=settings) or []:
-        position = max(position, rest.find(phrase, position))
+    for sentence_start, phrase, at in _search_sentences(rest, language, settings):
+        position = max(position, rest.find(phrase, max(position, sentence_start)))
         core = _strip_fillers(phrase, words)
         start = position + phrase.find(core)
         before, after = rest[:start], rest[start + len(core) :]
-        if core and _means_time(core, before, after, words, min_length=min_length):
+        if core and _means_time(core, before, after, words, time_words, min_length=min_length):
             is_ahead = not prefer_past and deadline is not None and deadline.search(before) is not None
             parsed = (ahead if is_ahead else parser).get_date_data(core)
             precision = parsed.period if parsed and parsed.date_obj else "day"
@@ -278,6 +277,27 @@ def _read(text: str, base: datetime, language: str, *, prefer_past: bool, min_le
     return [expression for _, expression in sorted(placed, key=lambda pair: pair[0])]
 
 
+_SENTENCE_END = re.compile(r"\n|(?<=[!?。！？])|(?<=[^\W\d]{5}\.)\s")
+"""A full stop ends a sentence after a word of five letters or more: "5. Mai" and "Sept. 3" remain whole."""
+
+
+def _search_sentences(text: str, language: str, settings: Mapping[str, Any]) -> Iterator[tuple[int, str, datetime]]:
+    """Yield what `dateparser` takes for a time, each with the start of its sentence.
+
+    Its search takes long, so only the sentences that may name a time are given to it.
+    """
+    start = 0
+    for end in (*(match.end() for match in _SENTENCE_END.finditer(text)), len(text)):
+        sentence = text[start:end]
+        if _may_name_time(sentence, language):
+            for phrase, at in search_dates(sentence, languages=[language], settings=settings) or []:
+                yield start, phrase, at
+        start = end
+
+
+_DIGITS_OF_TIME = re.compile(r"\d[./:-]\d|(?<!\d)(?:1[89]|20)\d\d(?!\d)|\d[^\W\d]|\d [ap]\.?m\b", re.IGNORECASE)
+"""Digits that can be a time without a time word: parts of a date or a clock, a year, "3rd" and "5 pm"."""
+
 _UNCERTAIN_TERMS = frozenset(["name", "date_order", "skip", "pertain", "ago", "in", "simplifications"])
 """Sections of `dateparser`'s language data that do not name a time on their own."""
 
@@ -286,15 +306,15 @@ _PATTERN_SIGNS = re.compile(r"\\.|[^\W\d_]*\?|[^\w\s'-]")
 
 
 def _may_name_time(text: str, language: str) -> bool:
-    """Return whether a text has a digit or word that `dateparser`, which is slow, needs to find a time in it."""
-    if language not in WESTERN_LANGUAGES or UNSPACED_LETTER.search(text) or any(map(str.isdigit, text)):
+    """Return whether a text has a date in digits or a word that `dateparser` needs to find a time in it."""
+    if language not in WESTERN_LANGUAGES or UNSPACED_LETTER.search(text) or _DIGITS_OF_TIME.search(text):
         return True
     return not _time_words(language).isdisjoint(_words_of(text))
 
 
 @cache
 def _time_words(language: str) -> frozenset[str]:
-    """Return the words of a language, one of which (or a digit) `dateparser` needs to find a time."""
+    """Return the words of a language, one of which `dateparser` needs to find a time, if no digits name it."""
     terms: Mapping[str, Any] = default_loader.get_locale(language).info
     named = [words for key, words in terms.items() if key not in _UNCERTAIN_TERMS and isinstance(words, list)]
     names = chain.from_iterable([*named, *terms["relative-type"].values()])
@@ -418,10 +438,10 @@ def _strip_fillers(phrase: str, words: WordLists) -> str:
     return " ".join(parts).strip(" ,.;:!?()")
 
 
-def _means_time(core: str, before: str, after: str, words: WordLists, min_length: int) -> bool:
+def _means_time(core: str, before: str, after: str, words: WordLists, time_words: Set[str], *, min_length: int) -> bool:
     """Return whether a phrase names a time between the text `before` and `after` it.
 
-    "3 March" and "in May" do; "may", "March on", "12" and "a second" do not.
+    "3 March" and "in May" do; "may", "March on", "12", "3 of 7" and "a second" do not.
     """
     if year := _YEAR_ALONE.match(core):
         before += year["words"]
@@ -431,7 +451,7 @@ def _means_time(core: str, before: str, after: str, words: WordLists, min_length
     if _AMOUNT_SIGN.search(core) or _DECADE.match(core):
         return False
     if any(char.isdigit() for char in core):
-        return True
+        return _DIGITS_OF_TIME.search(core) is not None or not time_words.isdisjoint(_words_of(core))
     previous = [*_WORD.findall(before)[-1:], *_WORD.findall(core)]
     for place, word in enumerate(_WORD.findall(core)):
         if word.casefold() in words.ambiguous_time_words:

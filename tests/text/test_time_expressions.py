@@ -236,6 +236,32 @@ def test_a_month_without_a_year_is_past_only_if_asked() -> None:
     assert (nearest.at.year, past.at.year) == (2026, 2025)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Bake it at 180° and let it cool to 70° before you cut it",
+        "the parts are \\frac{13}{4} and {51}{2}",
+        "<h5>Contents</h5> comes before <h6>",
+        "GET /reports returns 1000 rows from node [-1]",
+        "We won 3 of 7.\nThe others lost 12 in a row!",
+    ],
+)
+def test_numbers_of_measures_formulas_and_code_are_no_times(text: str) -> None:
+    assert find_time_expressions(text, NOW.replace(tzinfo=None), ["en"]) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "days"),
+    [
+        ("We met on 3 March 2025. It was cold!\nThere were 40 guests. In June 2027 we move.", "2025-03-03 2027-06-10"),
+        ("Wir trafen uns am 3. März 2025. Es war kalt!\nMit 40 Leuten. Am 5. Mai fahren wir.", "2025-03-03 2026-05-05"),
+    ],
+)
+def test_times_are_found_in_each_sentence_of_a_text(text: str, days: str) -> None:
+    found = find_time_expressions(text, NOW.replace(tzinfo=None), ["en"])
+    assert [expression.at.date().isoformat() for expression in found] == days.split()
+
+
 def test_a_range_contains_its_start_and_not_its_end() -> None:
     time_range = TimeRange(10, 20)
     assert [time_range.contains(time) for time in (9, 10, 19, 20)] == [False, True, True, False]
