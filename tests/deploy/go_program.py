@@ -39,8 +39,8 @@ async def build_program() -> Path:
     """Return the path of the program in the cache; build it if it is missing. One process builds at a time."""
     folder = Settings().cache_dir.expanduser().absolute() / "chartcheck"
     digest = hashlib.sha256(json.dumps(FLAGS).encode())
-    for name in ("go.mod", "go.sum", "main.go"):
-        digest.update((SOURCE / name).read_bytes())
+    for path in sorted(path for path in SOURCE.rglob("*") if path.suffix in (".go", ".mod", ".sum")):
+        digest.update(path.read_bytes())
     program = folder / f"chartcheck-{digest.hexdigest()[:16]}"
     if not program.exists():
         folder.mkdir(parents=True, exist_ok=True)

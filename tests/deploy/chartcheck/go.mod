@@ -69,3 +69,8 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 	sigs.k8s.io/yaml v1.6.0 // indirect
 )
+
+replace (
+	k8s.io/apiextensions-apiserver => ./apiextensions-apiserver
+	k8s.io/client-go => ./client-go
+)

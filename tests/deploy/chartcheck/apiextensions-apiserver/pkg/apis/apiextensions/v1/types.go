@@ -1,0 +1,7 @@
+// Package v1 stands in for that of Kubernetes: see the package rest of client-go.
+package v1
+
+import "k8s.io/apimachinery/pkg/runtime"
+
+// AddToScheme adds no kinds.
+func AddToScheme(*runtime.Scheme) error { return nil }
