@@ -91,7 +91,7 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_i
         process = await asyncio.create_subprocess_exec(command, *options, stdin=pipe, stdout=pipe)
         answers = await _talk_by_hand(process)
         assert await asyncio.to_thread(server.wait, 30) == 0
-        assert "noise" in Path(options[-1], "err").read_text("utf-8")
+        assert "noise" in await asyncio.to_thread(Path(options[-1], "err").read_text)
     assert [answer["id"] for answer in answers] == [1, 2, 3, None, 4, 5], "each line is answered"
     assert [answer["error"]["code"] for answer in answers[2:5]] == [-32700, -32700, -32600]
     found = json.loads(answers[1]["result"]["content"][0]["text"])["memories"]
