@@ -23,6 +23,7 @@ if child := os.fork():
     look(worker)
 else:
     look(api)
+    os._exit(0)  # a library would wait here for threads that only the first process has
 """
 """Looks at what is imported after each step; an API and a worker start with what all programs import."""
 
@@ -39,7 +40,9 @@ WORKER = {"worker": "import graphmem.app.job_handlers", "worker with a port": "i
 def imported() -> dict[str, set[str]]:
     """What has been imported after each step."""
     steps = map(json.dumps, (SHARED, API, WORKER))
-    looked = subprocess.run([sys.executable, "-c", LOOK, *steps], capture_output=True, text=True, check=True)
+    looked = subprocess.run(
+        [sys.executable, "-c", LOOK, *steps], capture_output=True, text=True, check=True, timeout=240
+    )
     found = dict(json.loads(line[1:]) for line in looked.stdout.splitlines() if line.startswith(chr(0)))
     return {name: set(modules) for name, modules in found.items()}
 
