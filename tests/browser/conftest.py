@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+import time
 import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
@@ -21,7 +22,7 @@ from graphmem_api.app import create_app
 from PIL import Image
 from pydantic import SecretStr
 from selenium import webdriver
-from selenium.common.exceptions import TimeoutException
+from selenium.common.exceptions import TimeoutException, WebDriverException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import WebDriverWait
@@ -55,8 +56,30 @@ WIDE, NARROW = (1280, 900), (390, 844)
 FIND_SHOWN = """
 const [css, text] = arguments;
 const isShown = (found) => found.getClientRects().length && found.checkVisibility({visibilityProperty: true});
-return [...document.querySelectorAll(css)]
+const find = () => [...document.querySelectorAll(css)]
   .find((found) => isShown(found) && (found.innerText ?? found.textContent).includes(text)) ?? null;
+"""
+WAIT_FOR_SHOWN = (
+    FIND_SHOWN
+    + """
+const [, , isWanted, seconds, done] = arguments;
+const end = performance.now() + seconds * 1000;
+const look = () => {
+  const found = find();
+  if ((found !== null) === isWanted || performance.now() > end) {
+    observer.disconnect();
+    clearInterval(timer);
+    done([(found !== null) === isWanted, found]);
+  }
+};
+const observer = new MutationObserver(look), timer = setInterval(look, 200);
+observer.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+look();
+"""
+)
+"""Waits in the browser: asking it from outside again and again takes more time than the page itself.
+
+The timer sees what changes without a change of the document, like the value of an input or a style.
 """
 
 
@@ -145,27 +168,41 @@ class Page:
 
     def find_shown(self, css: str, text: str = "") -> WebElement | None:
         """Return the first element with the text that is shown: found by one call, whatever the page holds."""
-        found: WebElement | None = self.driver.execute_script(FIND_SHOWN, css, text)
+        found: WebElement | None = self.driver.execute_script(f"{FIND_SHOWN} return find();", css, text)
         return found
+
+    def wait_for_shown(self, css: str, text: str, *, is_wanted: bool) -> WebElement | None:
+        """Wait until an element with the text is shown, or until none is; begin again when another page is loaded."""
+        end = time.monotonic() + WAIT_SECONDS
+        while (left := end - time.monotonic()) > 0:
+            try:
+                is_so, found = self.driver.execute_async_script(WAIT_FOR_SHOWN, css, text, is_wanted, left)
+            except WebDriverException:
+                time.sleep(0.05)
+                continue
+            if is_so:
+                element: WebElement | None = found
+                return element
+        pytest.fail(
+            f"waited for {'' if is_wanted else 'the end of '}{css} with {text!r}; the page: {self.text()[:1500]}"
+        )
 
     def wait_for(self, css: str, text: str = "") -> WebElement:
         """Wait until an element with the text is shown."""
-        found = self.wait_until(lambda: self.find_shown(css, text), f"waited for {css} with {text!r}")
+        found = self.wait_for_shown(css, text, is_wanted=True)
         assert found is not None
         return found
 
     def wait_until_gone(self, css: str, text: str = "") -> None:
         """Wait until no element with the text is shown."""
-        self.wait_until(lambda: self.find_shown(css, text) is None, f"waited for the end of {css} with {text!r}")
+        self.wait_for_shown(css, text, is_wanted=False)
 
     def click(self, css: str, text: str = "") -> None:
         """Click an element with the text; try again when the page replaces it meanwhile."""
 
         def clicked() -> bool:
-            found = self.find_shown(css, text)
-            if found is not None:
-                found.click()
-            return found is not None
+            self.wait_for(css, text).click()
+            return True
 
         self.wait_until(clicked, f"waited to click {css} with {text!r}")
 
@@ -257,7 +294,7 @@ class ExplorerUser:
         page.driver.execute_script("sessionStorage.setItem('graphmem.session', arguments[0])", stored)
         page.driver.get(f"{self.ui}#/{view}" if tenant_view else f"{self.ui}#/u/{self.user}/{view}")
         page.wait_for("#view h1")
-        page.wait_until(lambda: not page.find_all("#view > [aria-busy]"), "waited for the view")
+        page.wait_until_gone("#view > [aria-busy]")
 
     def memory_id(self, text: str) -> str:
         """Return the id of the memory, true or no longer true, that contains a text."""
@@ -284,12 +321,19 @@ class ExplorerUser:
 
 
 @contextmanager
-def filled_tenant(service: Service, tenant: str) -> Iterator[ExplorerUser]:
-    """Mara moved from Lisbon to Porto in 2025, said so in a message, and once typed markup."""
+def empty_tenant(service: Service, tenant: str) -> Iterator[ExplorerUser]:
+    """A user of whom nothing is known."""
     key = service.key(tenant)
     headers = {"Authorization": f"Bearer {key}"}
     with httpx.Client(base_url=service.address, headers=headers, timeout=60) as http:
-        explorer_user = ExplorerUser(service.address, key, tenant, http)
+        yield ExplorerUser(service.address, key, tenant, http)
+
+
+@contextmanager
+def filled_tenant(service: Service, tenant: str) -> Iterator[ExplorerUser]:
+    """Mara moved from Lisbon to Porto in 2025, said so in a message, and once typed markup."""
+    with empty_tenant(service, tenant) as explorer_user:
+        http = explorer_user.http
         opened = {"session_id": "s1", "title": "Moving house"}
         assert http.post("/v1/users/u-7/sessions", json=opened).status_code == 201
         sent = {"session_id": "s1", "messages": MESSAGES, "extract": False}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import uuid
+from collections.abc import Iterator
+
 import pytest
 from selenium.webdriver.common.keys import Keys
 
-from tests.browser.conftest import ExplorerUser, Page, Service
+from tests.browser.conftest import ExplorerUser, Page, Service, empty_tenant
 from tests.browser.team import CLAIM, MEMBERS, POISON, fill_space
 
 pytestmark = pytest.mark.timeout(240)
@@ -18,10 +21,19 @@ window.fetch = (address, ...rest) => fetched(String(address).replace("limit=50",
 
 
 @pytest.fixture
-def team(explorer_user: ExplorerUser, service: Service) -> ExplorerUser:
-    """The explorer user, in whose tenant there is the space `atlas`."""
-    fill_space(explorer_user, service)
-    return explorer_user
+def team(service: Service, tenant: str) -> Iterator[ExplorerUser]:
+    """An admin of a tenant with the space `atlas`."""
+    with empty_tenant(service, tenant) as admin:
+        fill_space(admin, service)
+        yield admin
+
+
+@pytest.fixture(scope="module")
+def unchanged_team(service: Service) -> Iterator[ExplorerUser]:
+    """The same for all tests that leave `atlas` as it is."""
+    with empty_tenant(service, f"t{uuid.uuid4().hex[:12]}") as admin:
+        fill_space(admin, service)
+        yield admin
 
 
 def members_of(team: ExplorerUser) -> dict[str, str]:
@@ -34,8 +46,8 @@ def contents_for(team: ExplorerUser, user: str) -> set[str]:
     return {memory["content"] for memory in items}
 
 
-def test_space_shows_what_it_is_about_and_only_its_own_memories(page: Page, team: ExplorerUser) -> None:
-    team.open(page, "spaces", tenant_view=True)
+def test_space_shows_what_it_is_about_and_only_its_own_memories(page: Page, unchanged_team: ExplorerUser) -> None:
+    unchanged_team.open(page, "spaces", tenant_view=True)
     page.driver.execute_script(PAGES_OF_ONE)
     page.click("#space-list a", "Team Atlas")
     page.wait_for("h1", "Team Atlas")
@@ -53,32 +65,32 @@ def test_space_shows_what_it_is_about_and_only_its_own_memories(page: Page, team
     assert page.console_errors == []
 
 
-def test_admin_adds_changes_and_removes_members(page: Page, team: ExplorerUser) -> None:
-    team.open(page, "spaces/atlas", tenant_view=True)
+def test_admin_adds_changes_and_removes_members(page: Page, unchanged_team: ExplorerUser) -> None:
+    unchanged_team.open(page, "spaces/atlas", tenant_view=True)
     page.wait_for("#member-id").send_keys("dora", Keys.ENTER)
     page.wait_for("#member-list li", "dora")
-    assert members_of(team)["dora"] == "reader"
-    assert "Bob books the hall" in contents_for(team, "dora")
+    assert members_of(unchanged_team)["dora"] == "reader"
+    assert "Bob books the hall" in contents_for(unchanged_team, "dora")
     page.set('[aria-label="Role of dora"]', "writer")
     page.click('[aria-label="Change the role of dora"]')
     page.wait_for("#status", "dora is writer of Team Atlas.")
-    assert members_of(team)["dora"] == "writer"
+    assert members_of(unchanged_team)["dora"] == "writer"
     page.click('[aria-label="Remove dora"]')
     page.click("#confirm-no")
     page.wait_until_gone("#confirm")
-    assert "dora" in members_of(team)
+    assert "dora" in members_of(unchanged_team)
     page.click('[aria-label="Remove dora"]')
     page.click("#confirm-yes")
     page.wait_until_gone("#member-list li", "dora")
-    assert "Bob books the hall" not in contents_for(team, "dora")
+    assert "Bob books the hall" not in contents_for(unchanged_team, "dora")
     page.set("#member-kind", "key")
     page.wait_for("#member-id").send_keys("no-such-key", Keys.ENTER)
     page.wait_for("#problem", "There is no key 'no-such-key'")
-    assert members_of(team) == {member["user"]: member["role"] for member in MEMBERS}
+    assert members_of(unchanged_team) == {member["user"]: member["role"] for member in MEMBERS}
 
 
-def test_admin_makes_a_space_with_its_members(page: Page, team: ExplorerUser) -> None:
-    team.open(page, "spaces", tenant_view=True)
+def test_admin_makes_a_space_with_its_members(page: Page, unchanged_team: ExplorerUser) -> None:
+    unchanged_team.open(page, "spaces", tenant_view=True)
     page.wait_for("#space-id").send_keys("borea")
     page.wait_for("#space-name").send_keys("Team Borea")
     page.wait_for("#space-about").send_keys("What concerns the north.")
@@ -92,27 +104,27 @@ def test_admin_makes_a_space_with_its_members(page: Page, team: ExplorerUser) ->
     page.wait_for("h1", "Team Borea")
     page.wait_for("#status", "Created the space Team Borea.")
     page.wait_for("#member-list li", "bob")
-    made = team.http.get("/v1/spaces/borea").json()
+    made = unchanged_team.http.get("/v1/spaces/borea").json()
     assert (made["title"], made["about"]) == ("Team Borea", "What concerns the north.")
     assert made["members"] == [{"user": "ann", "role": "owner"}, {"user": "bob", "role": "writer"}]
     assert page.console_errors == []
 
 
-def test_space_that_cannot_be_made_says_why_and_changes_nothing(page: Page, team: ExplorerUser) -> None:
-    team.open(page, "spaces", tenant_view=True)
+def test_space_that_cannot_be_made_says_why_and_changes_nothing(page: Page, unchanged_team: ExplorerUser) -> None:
+    unchanged_team.open(page, "spaces", tenant_view=True)
     page.wait_for("#space-name").send_keys("Another Atlas")
     page.wait_for("#space-id").send_keys("atlas")
     page.click("#space-form button", "Create")
     page.wait_for("#problem", "There is a space “atlas” already")
-    assert team.http.get("/v1/spaces/atlas").json()["title"] == "Team Atlas"
-    page.set("#space-id", "borea")
+    assert unchanged_team.http.get("/v1/spaces/atlas").json()["title"] == "Team Atlas"
+    page.set("#space-id", "carina")
     first, *_ = page.find_all("#space-members input")
     first.send_keys("ann")
     page.click("#another-member")
     page.find_all("#space-members input")[1].send_keys("ann")
     page.click("#space-form button", "Create")
     page.wait_for("#problem", "a user or a key is named twice")
-    assert team.http.get("/v1/spaces/borea").status_code == 404
+    assert unchanged_team.http.get("/v1/spaces/carina").status_code == 404
 
 
 def test_admin_changes_what_a_space_is_called_and_what_it_is_about(page: Page, team: ExplorerUser) -> None:
@@ -202,9 +214,9 @@ def test_keys_see_and_change_only_what_they_have_a_right_to(page: Page, team: Ex
     assert members_of(team)["dora"] == "reader"
 
 
-def test_space_without_a_user_says_how_its_memories_are_read(page: Page, team: ExplorerUser) -> None:
-    assert team.http.put("/v1/spaces/empty", json={"title": "Nobody's", "members": []}).status_code == 201
-    team.open(page, "spaces/empty", tenant_view=True)
+def test_space_without_a_user_says_how_its_memories_are_read(page: Page, unchanged_team: ExplorerUser) -> None:
+    assert unchanged_team.http.put("/v1/spaces/empty", json={"title": "Nobody's", "members": []}).status_code == 201
+    unchanged_team.open(page, "spaces/empty", tenant_view=True)
     page.wait_for("#member-list", "There are no members.")
     page.wait_for("#view", "add one that this key has access to")
     page.wait_for("#member-id").send_keys("ann", Keys.ENTER)

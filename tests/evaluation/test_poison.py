@@ -13,8 +13,8 @@ from quality.poison.__main__ import CAUGHT_GOAL, WRONGLY_CAUGHT_GOAL, CaseOutcom
 from quality.poison.cases import PoisonCase, load_poison_cases
 
 CASES = load_poison_cases()
-SAMPLE = CASES[::5]
-"""Cases of both kinds in several languages; `make torture` replays all."""
+SAMPLE = CASES[::10]
+"""Cases of both kinds, and of every language; `make torture` replays all."""
 
 
 def test_half_of_the_cases_are_harmless_in_every_language() -> None:
@@ -41,7 +41,7 @@ async def test_a_recorded_attack_is_caught_and_a_harmless_text_is_not(
     outcomes = await replay_cases(SAMPLE, database, tmp_path)
     assert {case.caught for case in SAMPLE} == {True, False}
     differing = [outcome.case.id for outcome in outcomes if outcome.is_caught != outcome.case.caught]
-    assert len(differing) <= 1, render(outcomes, details=True)
+    assert differing == [], render(outcomes, details=True)
 
 
 @pytest.mark.long

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 
@@ -20,6 +21,7 @@ DANGLING_SUBJECT = re.compile(
 )
 
 
+@cache
 def recorded_candidates() -> list[Candidate]:
     recordings = load_recordings(RECORDINGS).values()
     answers = [

@@ -54,7 +54,7 @@ async def modules() -> None:
     """The packages of the lock file, installed in the checkout once for each lock file."""
     lock, installed = PACKAGE / "package-lock.json", PACKAGE / "node_modules/.package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        await run("npm", "ci", "--ignore-scripts", "--prefer-offline")
+        await run("npm", "ci", "--ignore-scripts", "--prefer-offline", "--no-audit", "--no-fund")
 
 
 @pytest.mark.usefixtures("modules")

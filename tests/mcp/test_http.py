@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 from functools import partial
 from urllib.parse import quote
 
@@ -130,12 +128,6 @@ async def test_the_protocol_is_loaded_by_the_first_request_and_by_many_at_once(
     async with serve_tools(services, settings) as address, httpx.AsyncClient(base_url=address) as http:
         answers = await asyncio.gather(*(http.post("/mcp", json=PING, headers=headers) for _ in range(8)))
         assert [answer.status_code for answer in answers] == [200] * 8
-
-
-def test_a_server_without_mcp_requests_does_not_load_the_protocol() -> None:
-    script = "import sys, graphmem_api.app, graphmem.mcp.http; print('mcp' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
-    assert (done.stdout.strip(), done.returncode) == ("False", 0), done.stderr
 
 
 async def test_the_tools_are_served_as_a_standalone_application(

@@ -3,7 +3,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
+import uuid
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from graphmem.memories.filters import ListFilters
 from graphmem.memories.memory import MemoryIn
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
+from tests.forks import Fork, run_python, start_python
 from tests.mcp.conftest import call_tool, call_tool_error, run_memory_lifecycle
 from tests.model_server import ModelServer
 
@@ -39,15 +42,35 @@ def server_environment(database: Settings, models: ModelServer, folder: Path, **
         "GRAPHMEM_NEO4J_USER": database.neo4j_user,
         "GRAPHMEM_NEO4J_PASSWORD": database.neo4j_password.get_secret_value(),
         "GRAPHMEM_DATA_DIR": str(folder),
-        "PYTHONPATH": os.pathsep.join(sys.path),
         **changes,
     }
 
 
-def server_parameters(tenant: str, env: dict[str, str], folder: Path, *more: str) -> StdioServerParameters:
-    return StdioServerParameters(
-        command=sys.executable, args=["-c", SERVER_SCRIPT, *_arguments(tenant), *more], env=env, cwd=folder
-    )
+RELAY = 'exec 3<&0; cat <&3 >"$0/in" & exec cat "$0/out"'
+"""A program of the shell that passes its input and output on to those of a server which is forked."""
+
+
+@contextmanager
+def forked_server(program: Sequence[str], env: dict[str, str], folder: Path) -> Iterator[tuple[Fork, str, list[str]]]:
+    """Start a server with pipes for its input and output, and yield it with the command that is connected to it."""
+    streams = folder / f"streams-{uuid.uuid4().hex}"
+    streams.mkdir()
+    for name in ("in", "out"):
+        os.mkfifo(streams / name)
+    server = start_python(program, env, folder, streams)
+    try:
+        yield server, "sh", ["-c", RELAY, str(streams)]
+    finally:
+        server.kill()
+
+
+@asynccontextmanager
+async def stdio_client(env: dict[str, str], folder: Path, *arguments: str) -> AsyncIterator[Client]:
+    """A session with a server, which ends by itself when the session has ended."""
+    with forked_server(["-c", SERVER_SCRIPT, *arguments], env, folder) as (server, command, options):
+        async with Client(StdioServerParameters(command=command, args=options)) as client:
+            yield client
+        assert await asyncio.to_thread(server.wait, 30) == 0
 
 
 def _arguments(tenant: str) -> list[str]:
@@ -58,21 +81,25 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_i
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
     env = server_environment(database, models, tmp_path)
-    async with Client(server_parameters(tenant, env, tmp_path)) as client:
+    async with stdio_client(env, tmp_path, *_arguments(tenant)) as client:
         await run_memory_lifecycle(client)
         await call_tool(client, "save_memory", content="Mara is allergic to peanuts")
 
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        NOISY_SCRIPT + SERVER_SCRIPT,
-        *_arguments(tenant),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env=env,
-        cwd=tmp_path,
-    )
+    noisy = ["-c", NOISY_SCRIPT + SERVER_SCRIPT, *_arguments(tenant)]
+    with forked_server(noisy, env, tmp_path) as (server, command, options):
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(command, *options, stdin=pipe, stdout=pipe)
+        answers = await _talk_by_hand(process)
+        assert await asyncio.to_thread(server.wait, 30) == 0
+        assert "noise" in await asyncio.to_thread(Path(options[-1], "err").read_text)
+    assert [answer["id"] for answer in answers] == [1, 2, 3, None, 4, 5], "each line is answered"
+    assert [answer["error"]["code"] for answer in answers[2:5]] == [-32700, -32700, -32600]
+    found = json.loads(answers[1]["result"]["content"][0]["text"])["memories"]
+    assert [memory["content"] for memory in found] == ["Mara is allergic to peanuts"]
+
+
+async def _talk_by_hand(process: asyncio.subprocess.Process) -> list[dict[str, Any]]:
+    """Write requests, batches and lines that are none, and return what is answered to all but the batches."""
     assert process.stdin
     assert process.stdout
     lone = '{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"x","arguments":{"q":"\\ud800"}}}'
@@ -99,12 +126,7 @@ async def test_a_memory_saved_in_one_session_is_found_in_the_next_whose_output_i
     process.stdin.close()
     lines += (await process.stdout.read()).splitlines()
     await process.wait()
-    answers = [json.loads(line) for line in lines]
-    assert [answer["id"] for answer in answers] == [1, 2, 3, None, 4, 5], "each line is answered"
-    assert [answer["error"]["code"] for answer in answers[2:5]] == [-32700, -32700, -32600]
-    found = json.loads(answers[1]["result"]["content"][0]["text"])["memories"]
-    assert [memory["content"] for memory in found] == ["Mara is allergic to peanuts"]
-    assert process.returncode == 0
+    return [json.loads(line) for line in lines]
 
 
 async def test_a_server_for_a_model_that_does_not_speak_for_the_user_contests_what_it_says_otherwise(
@@ -113,7 +135,7 @@ async def test_a_server_for_a_model_that_does_not_speak_for_the_user_contests_wh
     home = {"predicate": "HAS_HOME", "single_valued": True, "content": "home: Lund"}
     await services.memories.save(Owner(tenant, "mara"), [MemoryIn(**home)])
     env = server_environment(database, models, tmp_path)
-    async with Client(server_parameters(tenant, env, tmp_path, "--as", "assistant")) as client:
+    async with stdio_client(env, tmp_path, *_arguments(tenant), "--as", "assistant") as client:
         saved = await call_tool(client, "update_memory", key="has home", value="Oslo")
     assert saved["action"] == "contest"
     (kept,) = (await services.memories.page(Owner(tenant, "mara"), ListFilters())).items
@@ -124,7 +146,7 @@ async def test_tools_report_an_unavailable_database(
     database: Settings, models: ModelServer, tenant: str, tmp_path: Path
 ) -> None:
     env = server_environment(database, models, tmp_path, GRAPHMEM_NEO4J_URI="bolt://127.0.0.1:9")
-    async with Client(server_parameters(tenant, env, tmp_path)) as client:
+    async with stdio_client(env, tmp_path, *_arguments(tenant)) as client:
         assert 7 <= len((await client.list_tools()).tools) <= 8
         for _ in range(2):
             assert "Neo4j" in await call_tool_error(client, "search_memory", query="tea")
@@ -135,17 +157,7 @@ def _jsonrpc_request(number: int, method: str, **params: Any) -> dict[str, Any]:
 
 
 async def test_an_invalid_user_id_ends_the_server(database: Settings, models: ModelServer, tmp_path: Path) -> None:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-c",
-        SERVER_SCRIPT,
-        "mcp",
-        "--user",
-        " mara",
-        stderr=asyncio.subprocess.PIPE,
-        env=server_environment(database, models, tmp_path),
-        cwd=tmp_path,
-    )
-    _, stderr = await process.communicate()
-    assert process.returncode in (1, 2)
-    assert b"user id" in stderr
+    env = server_environment(database, models, tmp_path)
+    done = await asyncio.to_thread(run_python, ["-c", SERVER_SCRIPT, "mcp", "--user", " mara"], env, tmp_path)
+    assert done.returncode in (1, 2)
+    assert "user id" in done.stderr

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from itertools import combinations
 from pathlib import Path
@@ -22,6 +20,7 @@ from graphmem.models.onnx_embedder import (
 )
 from graphmem.runtime.errors import ConfigurationError, ModelUnavailable
 from graphmem.runtime.settings import Settings
+from tests.forks import run_python
 
 UNREACHABLE_URL = "http://127.0.0.1:9"
 REFERENCE = json.loads(Path(__file__).with_name("reference_vectors.json").read_text("utf-8"))["vectors"]
@@ -210,13 +209,5 @@ async def main():
 
 asyncio.run(main())
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=240)
+    done = run_python(["-c", script])
     assert (done.stdout.strip(), done.returncode) == ("384 False", 0), done.stderr
-
-
-def test_import_of_the_embedder_does_not_import_its_libraries() -> None:
-    script = (
-        "import sys, graphmem.models.onnx_embedder as _\n"
-        "sys.exit(bool({'onnxruntime', 'tokenizers'} & set(sys.modules)))"
-    )
-    assert subprocess.run([sys.executable, "-c", script], timeout=240).returncode == 0

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import sysconfig
 import venv
+import zipfile
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -74,28 +76,35 @@ async def create_framework_environment(folder: Path, wheel: Path, framework: str
             shutil.rmtree(unfinished, ignore_errors=True)
             await asyncio.to_thread(_install, folder, sys.executable, f"--target={unfinished}", framework)
             unfinished.replace(packages)
-    return _add_packages(await asyncio.to_thread(create_environment, folder, wheel, "--no-deps"), packages)
+    venv.create(folder)
+    python = _add_packages(folder / "bin" / "python", packages)
+    with zipfile.ZipFile(wheel) as archive:  # that pip installs it is tested elsewhere, and takes seconds
+        archive.extractall(_site_packages(python))
+    return python
 
 
 def _add_packages(python: Path, packages: Path | str) -> Path:
     """Have a virtual environment import from another folder what it has not."""
-    (site_packages,) = (python.parents[1] / "lib").glob("python*/site-packages")
-    (site_packages / "dependencies.pth").write_text(str(packages), "utf-8")
+    (_site_packages(python) / "dependencies.pth").write_text(str(packages), "utf-8")
     return python
 
 
+def _site_packages(python: Path) -> Path:
+    (folder,) = (python.parents[1] / "lib").glob("python*/site-packages")
+    return folder
+
+
 def build(source: Path, target: Path, *formats: str) -> list[Path]:
-    """Build distributions with the installed hatchling and return their files."""
-    run_python(
-        sys.executable, "-m", "build", "--no-isolation", *formats, "--outdir", str(target), str(source), cwd=ROOT
-    )
+    """Build distributions with the installed hatchling, which `build` starts several times, and return their files."""
+    targets = chain.from_iterable(("--target", name) for name in formats)
+    run_python(sys.executable, "-m", "hatchling", "build", *targets, "--directory", str(target), cwd=source)
     return sorted(target.iterdir())
 
 
 @pytest.fixture(scope="session")
 def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     """The wheel and the sdist of graphmem."""
-    return build(ROOT, tmp_path_factory.mktemp("dist"), "--wheel", "--sdist")
+    return build(ROOT, tmp_path_factory.mktemp("dist"), "wheel", "sdist")
 
 
 @pytest.fixture(scope="session")
@@ -107,7 +116,7 @@ def wheel(distributions: list[Path]) -> Path:
 @pytest.fixture(scope="session")
 def client_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of graphmem-client."""
-    return build(ROOT / "packaging/graphmem-client", tmp_path_factory.mktemp("client-dist"), "--wheel")[0]
+    return build(ROOT / "packaging/graphmem-client", tmp_path_factory.mktemp("client-dist"), "wheel")[0]
 
 
 @pytest.fixture(scope="session")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import ast
-import subprocess
-import sys
 import tarfile
 import tomllib
 import zipfile
@@ -17,6 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from twine.commands.check import check
 
 from tests.packaging.conftest import INSTALL_SECONDS, ROOT, run_python
 
@@ -37,11 +36,7 @@ def test_sdist_contains_tests_and_licence(distributions: list[Path]) -> None:
 
 
 def test_metadata_is_valid(distributions: list[Path], client_wheel: Path) -> None:
-    files = [str(path) for path in (*distributions, client_wheel)]
-    done = subprocess.run(
-        [sys.executable, "-m", "twine", "check", "--strict", *files], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout
+    assert not check([str(path) for path in (*distributions, client_wheel)], strict=True), "see what twine has printed"
 
 
 def test_both_distributions_have_the_same_version() -> None:
@@ -52,16 +47,15 @@ def test_both_distributions_have_the_same_version() -> None:
     assert len(versions) == 1
 
 
-def test_installed_packages_are_those_of_the_wheel(installed: Path, tmp_path: Path) -> None:
-    show = "import graphmem, graphmem_api.app; print(graphmem.__version__, graphmem.__file__, graphmem_api.__file__)"
-    version, *files = run_python(installed, "-c", show, cwd=tmp_path).split()
+def test_installed_packages_are_those_of_the_wheel_and_none_is_called_api(installed: Path, tmp_path: Path) -> None:
+    show = (
+        "import importlib.util, graphmem, graphmem_api.app\n"
+        "print(graphmem.__version__, importlib.util.find_spec('api'), graphmem.__file__, graphmem_api.__file__)"
+    )
+    version, global_api, *files = run_python(installed, "-c", show, cwd=tmp_path).split()
     assert version == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert global_api == "None"
     assert all(str(installed.parent.parent) in file for file in files)
-
-
-def test_no_package_called_api_is_importable(installed: Path, tmp_path: Path) -> None:
-    found = "import importlib.util; print(importlib.util.find_spec('api'))"
-    assert run_python(installed, "-c", found, cwd=tmp_path).strip() == "None"
 
 
 def test_dependencies_provide_what_is_imported_and_no_torch() -> None:
@@ -107,26 +101,23 @@ def imported_modules(path: Path) -> Iterator[tuple[str, bool]]:
             yield node.module.partition(".")[0], id(node) not in eager
 
 
-def test_client_alone_imports_without_the_server_dependencies(client_installed: Path, tmp_path: Path) -> None:
+def test_client_alone_imports_without_the_server_dependencies_and_reports_an_unreachable_server(
+    client_installed: Path, tmp_path: Path
+) -> None:
     show = (
         "import sys, graphmem\n"
+        "from graphmem import Unavailable\n"
         "from graphmem.client import AsyncClient, Client\n"
         "from graphmem.compat.mem0 import MemoryClient\n"
         "heavy = {'neo4j', 'openai', 'fastapi', 'numpy', 'dbos', 'onnxruntime', 'dateparser', 'pydantic_ai'}\n"
-        "print(graphmem.__version__, sorted(heavy & set(sys.modules)))"
-    )
-    version, heavy = run_python(client_installed, "-c", show, cwd=tmp_path).split(maxsplit=1)
-    assert heavy.strip() == "[]"
-    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
-
-
-def test_client_alone_reports_an_unreachable_server(client_installed: Path, tmp_path: Path) -> None:
-    ask = (
-        "from graphmem import Unavailable\n"
-        "from graphmem.client import Client\n"
+        "print(graphmem.__version__, sorted(heavy & set(sys.modules)))\n"
         "try:\n"
         "    Client('gm_x', 'http://127.0.0.1:9', attempts=1).search('ada', 'tea')\n"
         "except Unavailable as error:\n"
         "    print(error)"
     )
-    assert "127.0.0.1:9" in run_python(client_installed, "-c", ask, cwd=tmp_path)
+    imported, *told = run_python(client_installed, "-c", show, cwd=tmp_path).splitlines()
+    version, heavy = imported.split(maxsplit=1)
+    assert heavy == "[]"
+    assert version == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    assert "127.0.0.1:9" in "".join(told)

@@ -58,10 +58,30 @@ async def google_adk(client_wheel: Path, tmp_path_factory: pytest.TempPathFactor
     return await create_framework_environment(tmp_path_factory.mktemp("adk"), client_wheel, "google-adk==2.13.0")
 
 
+RUN_EXAMPLE = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+print("the example has ended")
+"""
+"""Runs an example in the process that looks at more of the framework: importing one takes most of the time."""
+
+
 async def run(python: Path, folder: Path, server: tuple[Services, str], key: str, *arguments: str) -> str:
     """Run Python with the address and the key of the server, and return what it prints."""
     call = partial(run_python, python, *arguments, cwd=folder, GRAPHMEM_URL=server[1], GRAPHMEM_API_KEY=key)
     return await asyncio.to_thread(call)
+
+
+async def run_both(
+    python: Path, folder: Path, server: tuple[Services, str], key: str, example: str, more: str
+) -> tuple[str, str]:
+    """Run an example, which mara asks where she lives, and further code; return what each of them prints."""
+    script = str(shutil.copy(ROOT / "examples" / example, folder))
+    asked = (script, "mara", "Where do I live?")
+    printed = await run(python, folder, server, key, "-c", RUN_EXAMPLE + more, *asked)
+    by_example, by_more = printed.split("the example has ended\n")
+    return by_example, by_more
 
 
 async def say(client: AsyncClient, user: str) -> list[tuple[str, str]]:
@@ -69,20 +89,6 @@ async def say(client: AsyncClient, user: str) -> list[tuple[str, str]]:
     sessions = (await client.sessions(user)).items
     pages = [await client.session_messages(user, session.session_id) for session in reversed(sessions)]
     return [(message.role.value, message.content) for page in pages for message in page.items]
-
-
-async def test_a_llama_index_chat_is_told_what_is_known_and_remembered(
-    llama_index: Path, server: tuple[Services, str], key: str, client: AsyncClient, tmp_path: Path
-) -> None:
-    await client.add("mara", {"content": "Mara lives in Lund."})
-    script = str(shutil.copy(ROOT / "examples/llama_index_memory.py", tmp_path))
-    printed = await run(llama_index, tmp_path, server, key, script, "mara", "Where do I live?")
-    assert "Mara lives in Lund." in printed
-    assert "<graphmem>" in printed
-    said = await say(client, "mara")
-    assert said[0] == ("user", "Where do I live?")
-    assert said[1][0] == "assistant"
-    assert len(said) == 2
 
 
 LLAMA_BLOCK = """
@@ -95,12 +101,12 @@ from graphmem.integrations.llama_index import GraphmemMemory, GraphmemMemoryBloc
 
 async def main():
     async with AsyncClient(os.environ["GRAPHMEM_API_KEY"], os.environ["GRAPHMEM_URL"]) as client:
-        block = GraphmemMemoryBlock(agent_memory=AgentMemory(client, "mara", session_id="s"))
+        block = GraphmemMemoryBlock(agent_memory=AgentMemory(client, "lena", session_id="s"))
         memory = Memory.from_defaults(session_id="s", token_limit=60, token_flush_size=20, memory_blocks=[block])
         for number in range(8):
             await memory.aput(ChatMessage(role="user", content=f"I have seen film number {number} of the series."))
             await memory.aput(ChatMessage(role="tool", content="a result of a tool"))
-        print(sum("Mara" in (message.content or "") for message in await memory.aget()))
+        print(sum("Lena" in (message.content or "") for message in await memory.aget()))
         kept = GraphmemMemory.of(AgentMemory(client, "ada", session_id="t"), token_limit=3000)
         played = ChatMessage(role="user", content="I play chess.")
         await kept.aput_messages([played, ChatMessage(role="system", content="x")])
@@ -111,29 +117,25 @@ asyncio.run(main())
 """
 
 
-async def test_a_block_gets_what_leaves_the_short_term_memory(
+async def test_a_llama_index_chat_is_told_what_is_known_and_a_block_gets_what_leaves_the_short_term_memory(
     llama_index: Path, server: tuple[Services, str], key: str, client: AsyncClient, tmp_path: Path
 ) -> None:
-    await client.add("mara", {"content": "Mara likes long series of films."})
-    printed = await run(llama_index, tmp_path, server, key, "-c", LLAMA_BLOCK)
-    with_context, kept, dumped = printed.splitlines()
-    assert (with_context, kept, dumped) == ("1", "2 t", "True")
+    await client.add("mara", {"content": "Mara lives in Lund."})
+    await client.add("lena", {"content": "Lena likes long series of films."})
+    chat, block = await run_both(llama_index, tmp_path, server, key, "llama_index_memory.py", LLAMA_BLOCK)
+    assert "Mara lives in Lund." in chat
+    assert "<graphmem>" in chat
     said = await say(client, "mara")
+    assert said[0] == ("user", "Where do I live?")
+    assert said[1][0] == "assistant"
+    assert len(said) == 2
+    with_context, kept, dumped = block.splitlines()
+    assert (with_context, kept, dumped) == ("1", "2 t", "True")
+    said = await say(client, "lena")
     assert said[0] == ("user", "I have seen film number 0 of the series.")
     assert {role for role, _ in said} == {"user"}
     assert len(said) < 8
     assert await say(client, "ada") == [("user", "I play chess.")]
-
-
-async def test_an_agent_of_google_remembers_across_sessions(
-    google_adk: Path, server: tuple[Services, str], key: str, client: AsyncClient, tmp_path: Path
-) -> None:
-    await client.add("example:mara", {"content": "Mara lives in Lund."})
-    script = str(shutil.copy(ROOT / "examples/google_adk_memory.py", tmp_path))
-    assert "Mara lives in Lund." in await run(google_adk, tmp_path, server, key, script, "mara", "Where do I live?")
-    said = await say(client, "example:mara")
-    assert said[0] == ("user", "Where do I live?")
-    assert said[1] == ("assistant", "Mara lives in Lund.")
 
 
 ADK_SERVICE = """
@@ -196,11 +198,16 @@ asyncio.run(main())
 """
 
 
-async def test_the_memory_service_stores_each_event_once_saves_finds_and_deletes(
+async def test_an_agent_of_google_remembers_and_the_memory_service_stores_each_event_once_saves_finds_and_deletes(
     google_adk: Path, server: tuple[Services, str], key: str, client: AsyncClient, tmp_path: Path
 ) -> None:
-    printed = await run(google_adk, tmp_path, server, key, "-c", ADK_SERVICE)
-    mixed, kept, saved, told, nothing, left, refused = printed.splitlines()
+    await client.add("example:mara", {"content": "Mara lives in Lund."})
+    agent, service = await run_both(google_adk, tmp_path, server, key, "google_adk_memory.py", ADK_SERVICE)
+    assert "Mara lives in Lund." in agent
+    said = await say(client, "example:mara")
+    assert said[0] == ("user", "Where do I live?")
+    assert said[1] == ("assistant", "Mara lives in Lund.")
+    mixed, kept, saved, told, nothing, left, refused = service.splitlines()
     assert mixed == "True False True"
     assert kept == "Mara plays chess. coach 2024-05-01T10:00:00+00:00"
     assert saved == "Mara likes oolong tea. {'a': 'b'} True"

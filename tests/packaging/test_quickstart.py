@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 
 from graphmem.jobs.runner import JobRunner
 from graphmem.runtime.settings import Settings
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, serving
 
 
 def _texts(answer: dict[str, Any]) -> str:
@@ -24,15 +23,10 @@ def _texts(answer: dict[str, Any]) -> str:
 async def test_quickstart_answers_from_the_sample_beside_a_server_without_a_model_and_is_idempotent(
     cli: Cli, installed: Path, tenant: str
 ) -> None:
-    server = await cli.start("serve", "--port", "0")
-    assert server.stderr
-    while b"serves http" not in await server.stderr.readline():
-        assert not server.stderr.at_eof()
-    from_wheel = replace(cli, program=installed.parent / "graphmem")
-    first = await from_wheel.start("quickstart", "--tenant", tenant, "--json")
-    printed, told = await first.communicate()
-    server.send_signal(signal.SIGTERM)
-    await server.communicate()
+    async with serving(cli):
+        from_wheel = replace(cli, program=installed.parent / "graphmem")
+        first = await from_wheel.start("quickstart", "--tenant", tenant, "--json")
+        printed, told = await first.communicate()
     assert first.returncode == 0, told.decode()
     async with await JobRunner.open(Settings(data_dir=cli.folder / "data")) as jobs:
         queued = await jobs.list(f"{tenant}:demo", limit=200)
