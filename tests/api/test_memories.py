@@ -260,7 +260,7 @@ async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize("valid_at", [None, "2024-01-01T00:00:00Z"])
-@pytest.mark.parametrize("is_corrected", [False, True])
+@pytest.mark.parametrize("is_corrected", [pytest.param(False, marks=pytest.mark.long), True])
 async def test_a_replacement_that_was_reverted_is_shown_as_ended(
     agent: httpx.AsyncClient, valid_at: str | None, is_corrected: bool
 ) -> None:
