@@ -148,20 +148,16 @@ CALL_HOOKS = """
 import io, json, os, sys
 from graphmem.cli import main
 
-environment, calls = {**os.environ}, json.load(sys.stdin)
-ends = []
+calls, ends = json.load(sys.stdin), []
 for words, given, changed in calls:
-    os.environ.clear()
-    os.environ.update(environment | changed)
-    sys.argv, sys.stdin = ["graphmem", *words], io.TextIOWrapper(io.BytesIO(given.encode()))
-    try:
-        main()
-        ends.append(None)
-    except SystemExit as end:
-        ends.append(end.code)
+    if not (child := os.fork()):
+        os.environ.update(changed)
+        sys.argv, sys.stdin = ["graphmem", *words], io.TextIOWrapper(io.BytesIO(given.encode()))
+        sys.exit(main())
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 print(json.dumps(ends))
 """
-"""Calls hooks one after the other in one process, and prints how each ended, after what they say."""
+"""Calls hooks in forks of one process that has imported them, and prints how each ended, after what they say."""
 
 
 async def test_a_hook_never_stands_in_the_way(machine: AgentMachine) -> None:
