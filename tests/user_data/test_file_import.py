@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -35,13 +35,11 @@ def importer(memory: Services, monkeypatch: pytest.MonkeyPatch) -> ExportImporte
 
 
 @pytest.fixture
-async def exported(memory: Services, owner: Owner, complete_export: bytes, tmp_path: Path) -> AsyncIterator[Path]:
-    """Return the file with the export of a user who has everything; all its ids are free again for the next test."""
+def exported(complete_export: bytes, tmp_path: Path) -> Path:
+    """Return the file with the export of a user who has everything."""
     path = tmp_path / "export.json"
     path.write_bytes(complete_export)
-    yield path
-    for user in await UserStore(memory.components.graph).list_owners(owner.tenant):
-        await memory.forgetting.forget(user)
+    return path
 
 
 def read(path: Path) -> bytes:

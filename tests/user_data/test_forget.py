@@ -93,10 +93,12 @@ async def interrupt_erasure(graph: Graph, owner: Owner) -> None:
     assert 2 < await count_stored(graph, owner) < before
 
 
-async def test_forgetting_one_user_keeps_the_others(memory: Services, graph: Graph, owner: Owner) -> None:
+async def test_forgetting_one_user_keeps_the_others(
+    memory: Services, graph: Graph, owner: Owner, complete_export: bytes
+) -> None:
     other = Owner(owner.tenant, "other")
     await fill_user(memory, owner)
-    await fill_user(memory, other)
+    await memory.imports.import_(other, complete_export)
     before = await memory.exports.export(other)
     forgotten = await memory.forgetting.forget(owner)
     assert forgotten.erased["Fact"] >= 5

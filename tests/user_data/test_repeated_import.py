@@ -84,8 +84,10 @@ async def test_a_repeated_import_as_another_user_adds_nothing(memory: Services, 
     assert await memory.exports.export(twin) == before
 
 
-async def test_a_copy_that_is_imported_back_adds_nothing(memory: Services, owner: Owner, twin: Owner) -> None:
-    await fill_user(memory, owner)
+async def test_a_copy_that_is_imported_back_adds_nothing(
+    memory: Services, owner: Owner, twin: Owner, complete_export: bytes
+) -> None:
+    await import_(memory, owner, complete_export)
     await save_ended_memories(memory, owner)
     before = await memory.exports.export(owner)
     await memory.imports.import_(twin, before)
