@@ -14,10 +14,10 @@ import httpx
 import openai
 import pytest
 from graphmem_api.app import create_app
-from pydantic import SecretStr
 
 from graphmem.app.bootstrap import Services
 from graphmem.chats.protocol import CLOSING, OPENING
+from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from graphmem.text.token_counts import count_tokens
@@ -34,13 +34,13 @@ Connect = Callable[..., openai.AsyncOpenAI]
 
 
 @asynccontextmanager
-async def serving(settings: Settings, **changed: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(settings: Settings, embedder: Embedder, **changed: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Serve with other settings, and yield a client with the first key."""
     settings = settings.model_copy(update=changed)
     assert settings.admin_key
     key = {"Authorization": f"Bearer {settings.admin_key.get_secret_value()}"}
     async with (
-        Services.open(settings, worker=False) as services,
+        Services.open(settings, worker=False, embedder=embedder) as services,
         serve_app(create_app(services, settings)) as address,
         httpx.AsyncClient(base_url=address, headers=key) as client,
     ):
@@ -288,28 +288,22 @@ async def test_turns_go_to_the_space_that_the_call_names(
     assert "x-graphmem-space" in refused.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(("user", "space"), [("cy", "atlas"), ("dora", "atlas"), ("mara", "unknown")])
 async def test_without_a_right_to_the_space_a_call_goes_through_without_memory(
-    admin: httpx.AsyncClient,
-    agent: httpx.AsyncClient,
-    provider: ProviderServer,
-    services: Services,
-    turns: Any,
-    user: str,
-    space: str,
+    admin: httpx.AsyncClient, agent: httpx.AsyncClient, provider: ProviderServer, services: Services, turns: Any
 ) -> None:
     await make_atlas(admin, mara="writer", cy="reader")
-    told = {"memories": [{"content": "I live in Lund."}]}
-    assert (await agent.post(f"/v1/users/{user}/memories", json=told)).is_success
-    provider.prepare("In Lund.")
-    answer = await agent.post(CHAT, json=ASK, headers={"X-Graphmem-User": user, "X-Graphmem-Space": space})
-    assert answer.json()["choices"][0]["message"]["content"] == "In Lund."
-    assert answer.headers["x-graphmem-memory"] == "unavailable"
-    assert "x-graphmem-context-id" not in answer.headers
-    assert provider.received[0].body == ASK
-    await services.chats.flush()
+    cases = {"cy": "atlas", "dora": "atlas", "mara": "unknown"}
+    provider.prepare(*["In Lund."] * len(cases))
+    for number, (user, space) in enumerate(cases.items()):
+        told = {"memories": [{"content": "I live in Lund."}]}
+        assert (await agent.post(f"/v1/users/{user}/memories", json=told)).is_success
+        answer = await agent.post(CHAT, json=ASK, headers={"X-Graphmem-User": user, "X-Graphmem-Space": space})
+        assert answer.json()["choices"][0]["message"]["content"] == "In Lund.", (user, space)
+        assert answer.headers["x-graphmem-memory"] == "unavailable", (user, space)
+        assert "x-graphmem-context-id" not in answer.headers, (user, space)
+        assert provider.received[number].body == ASK, (user, space)
+        assert await turns(user) == [], f"nothing is stored where {user} did not ask for it"
     assert await read_space(admin, "mara") == []
-    assert await turns(user) == [], "nothing is stored where the caller did not ask for it"
 
 
 async def test_what_a_member_says_who_is_removed_meanwhile_is_not_stored(
@@ -415,36 +409,45 @@ async def test_nothing_is_stored_of_a_user_who_is_forgotten_meanwhile(
     assert owner not in await services.chats._users.list_owners(tenant)
 
 
-async def test_without_a_provider_the_answer_says_what_to_set(settings: Settings) -> None:
-    async with serving(settings, upstream_openai_url=None, upstream_openai_key=None) as client:
+async def test_without_a_provider_the_answer_says_what_to_set(settings: Settings, embedder: Embedder) -> None:
+    async with serving(settings, embedder, upstream_openai_url=None, upstream_openai_key=None) as client:
         answer = await client.post(CHAT, json=ASK, headers=AS_NOBODY)
     assert (answer.status_code, answer.json()["error"]["code"]) == (501, "not_configured")
     assert "GRAPHMEM_UPSTREAM_OPENAI_KEY" in answer.json()["error"]["message"]
 
 
-async def test_a_provider_that_is_away_is_a_503(settings: Settings) -> None:
-    async with serving(settings, upstream_openai_url="http://127.0.0.1:9/v1") as client:
+async def test_a_provider_that_is_away_is_a_503(settings: Settings, embedder: Embedder) -> None:
+    async with serving(settings, embedder, upstream_openai_url="http://127.0.0.1:9/v1") as client:
         answer = await client.post(CHAT, json=ASK, headers=AS_NOBODY)
     assert (answer.status_code, answer.json()["error"]["type"]) == (503, "server_error")
 
 
-@pytest.mark.parametrize("allowed", [True, False])
+@pytest.fixture(scope="module", params=[True, False], ids=["allowed", "not allowed"])
+async def caller_keys(
+    request: pytest.FixtureRequest, settings: Settings, embedder: Embedder
+) -> AsyncIterator[tuple[bool, str]]:
+    """Whether a server passes callers' own keys on, and its address."""
+    async with serving(settings, embedder, upstream_caller_keys=request.param) as client:
+        yield request.param, str(client.base_url)
+
+
 async def test_a_graphmem_key_never_reaches_a_provider(
-    settings: Settings, provider: ProviderServer, allowed: bool
+    caller_keys: tuple[bool, str], settings: Settings, provider: ProviderServer
 ) -> None:
     """Wherever a program puts it: in the provider's place, in both places, in a header or a parameter of its own."""
-    async with serving(settings, upstream_caller_keys=allowed) as client:
-        bearer = client.headers.pop("authorization")
-        key = bearer.partition(" ")[2]
-        given: list[dict[str, str]] = [
-            {"Authorization": bearer},
-            {"Authorization": bearer, "X-Graphmem-Key": ""},
-            {"Authorization": bearer, "X-Graphmem-Key": key},
-            {"x-api-key": key, "Authorization": bearer},
-            {"Authorization": bearer, "X-Own": f"key={key}"},
-            {"api-key": key},
-        ]
-        provider.prepare(*["Hello."] * len(given))
+    assert settings.admin_key
+    key = settings.admin_key.get_secret_value()
+    bearer = f"Bearer {key}"
+    given: list[dict[str, str]] = [
+        {"Authorization": bearer},
+        {"Authorization": bearer, "X-Graphmem-Key": ""},
+        {"Authorization": bearer, "X-Graphmem-Key": key},
+        {"x-api-key": key, "Authorization": bearer},
+        {"Authorization": bearer, "X-Own": f"key={key}"},
+        {"api-key": key},
+    ]
+    provider.prepare(*["Hello."] * len(given))
+    async with httpx.AsyncClient(base_url=caller_keys[1]) as client:
         for headers in given:
             body = {**ASK, "metadata": {"key": key}, "api_key": key, "user": f"gm_{'x' * 43}"}
             answer = await client.post(f"{CHAT}?key={key}&beta=true", json=body, headers={**AS_NOBODY, **headers})
@@ -454,6 +457,25 @@ async def test_a_graphmem_key_never_reaches_a_provider(
         assert key not in str(received)
         assert "gm_x" not in str(received)
         assert received.query == "beta=true"
+
+
+async def test_a_callers_own_key_is_passed_on_where_it_may_be(
+    caller_keys: tuple[bool, str], settings: Settings, provider: ProviderServer
+) -> None:
+    allowed, address = caller_keys
+    provider.prepare("Hello.", "Hello.", "Hello.")
+    assert settings.admin_key
+    ours = settings.admin_key.get_secret_value()
+    key = {"X-Graphmem-Key": ours}
+    both = {**key, "Authorization": "Bearer sk-theirs"}
+    async with httpx.AsyncClient(base_url=address) as client:
+        for given in (both, key, {"Authorization": f"Bearer {ours}"}):
+            assert (await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **given})).status_code == 200
+        wrong = await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **both, "X-Graphmem-Key": "gm_wrong"})
+        assert wrong.status_code == 401
+    keys = [request.headers["authorization"] for request in provider.received]
+    operators = f"Bearer {PROVIDER_KEY}"
+    assert keys == ["Bearer sk-theirs" if allowed else operators, operators, operators]
 
 
 async def test_errors_have_the_shape_of_the_protocol_and_name_the_next_step(
@@ -475,24 +497,6 @@ async def test_errors_have_the_shape_of_the_protocol_and_name_the_next_step(
         await other.messages.create(model="m", max_tokens=9, messages=[{"role": "user", "content": "Hi"}])
     body: Any = raised.value.body
     assert (body["type"], body["error"]["type"]) == ("error", "authentication_error")
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-async def test_a_callers_own_key_is_passed_on_where_it_may_be(
-    settings: Settings, provider: ProviderServer, allowed: bool
-) -> None:
-    provider.prepare("Hello.", "Hello.", "Hello.")
-    changed = {"upstream_caller_keys": allowed, "upstream_openai_key": SecretStr("sk-ours")}
-    async with serving(settings, **changed) as client:
-        ours = client.headers.pop("authorization")
-        key = {"X-Graphmem-Key": ours.partition(" ")[2]}
-        both = {**key, "Authorization": "Bearer sk-theirs"}
-        for given in (both, key, {"Authorization": ours}):
-            assert (await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **given})).status_code == 200
-        wrong = await client.post(CHAT, json=ASK, headers={**AS_NOBODY, **both, "X-Graphmem-Key": "gm_wrong"})
-        assert wrong.status_code == 401
-    keys = [request.headers["authorization"] for request in provider.received]
-    assert keys == ["Bearer sk-theirs" if allowed else "Bearer sk-ours", "Bearer sk-ours", "Bearer sk-ours"]
 
 
 @pytest.mark.usefixtures("lund")

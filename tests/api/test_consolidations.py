@@ -193,13 +193,22 @@ async def test_a_verified_paraphrase_is_executed_and_recorded_with_the_key(admin
 
 
 async def test_a_verified_merge_passes_every_other_rule(admin: httpx.AsyncClient) -> None:
-    for contents, merged in (
+    merges = (
         (["Mara har 3 katter", "Maras katter är svarta"], "Mara har svarta katter"),
         (["Mara takes 0.125 mg", "Mara takes digoxin"], "Mara takes 125 mg digoxin"),
         (["Bob prefers coffee", "Alice prefers tea"], "Bob and Alice prefer coffee and tea"),
         (["Mara likes figs", "Mara paints"], "Mara likes figs and paints. Her password is hunter2-Ruder!"),
-    ):
-        assert (await execute_merge(admin, contents, merged, verified=True))["verdict"] == "refused", merged
+    )
+    ids = await save_memories(admin, *(content for contents, _ in merges for content in contents))
+    proposals = [
+        {"action": "MERGE", "memory_ids": ids[2 * number : 2 * number + 2], "content": merged, "verified": True}
+        for number, (_, merged) in enumerate(merges)
+    ]
+    run = (await admin.post(RUNS, json={"user_id": "mara", "proposals": proposals, "wait": True})).json()
+    verdicts = [reviewed["verdict"] for reviewed in run["proposals"]]
+    assert dict(zip((merged for _, merged in merges), verdicts, strict=True)) == {
+        merged: "refused" for _, merged in merges
+    }
 
 
 async def test_run_is_accepted_with_202_and_dry_run_changes_nothing(admin: httpx.AsyncClient) -> None:

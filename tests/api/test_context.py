@@ -40,7 +40,7 @@ async def wait_for_items(client: httpx.AsyncClient, what: str) -> list[dict[str,
         items: list[dict[str, Any]] = (await client.get(f"{USER}/{what}")).json()["items"]
         if items:
             return items
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
     raise AssertionError(f"there are no {what}")
 
 

@@ -31,34 +31,30 @@ async def dogs(agent: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("dogs")
-@pytest.mark.parametrize("channels", [{}, {"keyword": False, "graph": False}])
-async def test_a_search_about_an_unknown_entity_finds_nothing(
-    agent: httpx.AsyncClient, channels: dict[str, bool]
-) -> None:
-    async def search(entity: str) -> list[str]:
+async def test_a_search_about_an_unknown_entity_finds_nothing(agent: httpx.AsyncClient) -> None:
+    async def search(entity: str, **channels: bool) -> list[str]:
         answer = await agent.post(f"{USER}/search", json={"query": "dog", "entity": entity, **channels})
         return [hit["memory"]["content"] for hit in answer.json()["results"]]
 
-    assert await search("nobody") == await search("Re") == []
-    assert await search("Rex") == ["Nora owns the dog Rex"]
+    for channels in ({}, {"keyword": False, "graph": False}):
+        assert await search("nobody", **channels) == await search("Re", **channels) == [], channels
+        assert await search("Rex", **channels) == ["Nora owns the dog Rex"], channels
 
 
 @pytest.mark.usefixtures("dogs")
-@pytest.mark.parametrize("kind", ["animal", "Animal"])
-async def test_entities_are_listed_by_the_type_that_a_caller_gave(agent: httpx.AsyncClient, kind: str) -> None:
-    listed = (await agent.get(f"{USER}/entities", params={"type": kind})).json()["items"]
-    assert [entity["name"] for entity in listed] == ["Rex"]
-
-
-@pytest.mark.usefixtures("dogs")
-async def test_entities_count_the_memories_that_are_current(agent: httpx.AsyncClient) -> None:
+async def test_entities_are_listed_by_the_type_that_a_caller_gave_and_count_their_current_memories(
+    agent: httpx.AsyncClient,
+) -> None:
+    for kind in ("animal", "Animal"):
+        listed = (await agent.get(f"{USER}/entities", params={"type": kind})).json()["items"]
+        assert [entity["name"] for entity in listed] == ["Rex"], kind
     listed = (await agent.get(f"{USER}/entities")).json()["items"]
     counts = {entity["name"]: entity["memory_count"] for entity in listed}
     assert (counts["Rome"], counts["Oslo"], counts["nora"]) == (0, 1, 2)
 
 
 @pytest.mark.req("QUINN-13")
-@pytest.mark.parametrize("given", ["persona", "Persona"])
+@pytest.mark.parametrize("given", [pytest.param("persona", marks=pytest.mark.long), "Persona"])
 async def test_memories_are_found_by_the_type_that_their_writer_gave(agent: httpx.AsyncClient, given: str) -> None:
     words = {
         "persona": "speaks plainly",
@@ -119,14 +115,12 @@ async def test_entities_without_a_type_get_the_one_that_is_known_or_that_the_pre
 
 
 @pytest.mark.req("QUINN-22")
-@pytest.mark.parametrize("form", [{"metadata": "file=plan.md"}, {"metadata.file": "plan.md"}])
-async def test_a_list_is_filtered_by_metadata_in_both_forms_of_a_query_string(
-    agent: httpx.AsyncClient, form: dict[str, str]
-) -> None:
+async def test_a_list_is_filtered_by_metadata_in_both_forms_of_a_query_string(agent: httpx.AsyncClient) -> None:
     memories = [{"content": "The plan is old", "metadata": {"file": "plan.md"}}, {"content": "The sky is wide"}]
     await agent.post(f"{USER}/memories", json={"memories": memories})
-    listed = (await agent.get(f"{USER}/memories", params=form)).json()["items"]
-    assert [memory["content"] for memory in listed] == ["The plan is old"]
+    for form in ({"metadata": "file=plan.md"}, {"metadata.file": "plan.md"}):
+        listed = (await agent.get(f"{USER}/memories", params=form)).json()["items"]
+        assert [memory["content"] for memory in listed] == ["The plan is old"], form
     refused = await agent.get(f"{USER}/memories", params={"metadata": "plan.md"})
     assert refused.status_code == 422
     assert "KEY=VALUE" in refused.text

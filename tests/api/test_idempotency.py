@@ -7,6 +7,7 @@ import sqlite3
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -175,11 +176,11 @@ async def stored_requests(graph: Graph, tenant: str) -> list[dict[str, object]]:
     return await graph.read(lambda transaction: transaction.run_text(text, {"tenant": tenant}))
 
 
-@pytest.mark.parametrize("key", ["", "two words", "x" * 256, "schlüssel"])
-async def test_malformed_idempotency_key_is_422(agent: httpx.AsyncClient, key: str) -> None:
-    answer = await agent.post(MEMORIES, json=SAVE_BODY, headers={b"Idempotency-Key": key.encode()})
-    assert answer.status_code == 422
-    assert answer.json()["errors"][0]["loc"] == ["header", "Idempotency-Key"]
+async def test_malformed_idempotency_key_is_422(agent: httpx.AsyncClient) -> None:
+    for key in ("", "two words", "x" * 256, "schlüssel"):
+        answer = await agent.post(MEMORIES, json=SAVE_BODY, headers={b"Idempotency-Key": key.encode()})
+        assert answer.status_code == 422, key
+        assert answer.json()["errors"][0]["loc"] == ["header", "Idempotency-Key"], key
 
 
 async def test_reads_ignore_the_idempotency_key(agent: httpx.AsyncClient) -> None:
@@ -194,13 +195,17 @@ class FlakyRoute:
     """A route that counts its runs and fails `failures` times."""
 
     def __init__(self) -> None:
+        self.reset()
+        self.router = APIRouter(route_class=route_classes.WriteRoute)
+        self.router.post("/v1/users/{user_id:segment}/flaky")(self.act)
+
+    def reset(self) -> None:
+        """Begin anew, for the next test."""
         self.runs = 0
         self.failures = 0
         self.started = asyncio.Event()
         self.release = asyncio.Event()
         self.release.set()
-        self.router = APIRouter(route_class=route_classes.WriteRoute)
-        self.router.post("/v1/users/{user_id:segment}/flaky")(self.act)
 
     async def act(self, owner: OwnerInPath) -> JSONResponse:
         self.runs += 1
@@ -212,30 +217,15 @@ class FlakyRoute:
         return JSONResponse({"run": self.runs})
 
 
-@pytest.fixture
-async def flaky() -> FlakyRoute:
-    return FlakyRoute()
-
-
-@pytest.fixture
-async def flaky_agent(
-    flaky: FlakyRoute, services: Services, settings: Settings, agent: httpx.AsyncClient
-) -> AsyncIterator[httpx.AsyncClient]:
-    app: FastAPI = create_app(services, settings)
-    app.include_router(flaky.router)
-    async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
-        yield client
-
-
-async def test_server_error_is_not_stored_for_replay(flaky: FlakyRoute, flaky_agent: httpx.AsyncClient) -> None:
+async def test_server_error_is_not_stored_for_replay(flaky: FlakyRoute, failing_agent: httpx.AsyncClient) -> None:
     flaky.failures = 1
     headers = idempotency_headers()
-    failed = await flaky_agent.post("/v1/users/mara/flaky", headers=headers)
+    failed = await failing_agent.post("/v1/users/mara/flaky", headers=headers)
     assert failed.status_code == 503
     assert int(failed.headers["retry-after"]) > 0
-    done = await flaky_agent.post("/v1/users/mara/flaky", headers=headers)
+    done = await failing_agent.post("/v1/users/mara/flaky", headers=headers)
     assert done.json() == {"run": 2}
-    assert (await flaky_agent.post("/v1/users/mara/flaky", headers=headers)).json() == {"run": 2}
+    assert (await failing_agent.post("/v1/users/mara/flaky", headers=headers)).json() == {"run": 2}
     assert flaky.runs == 2
 
 
@@ -262,12 +252,12 @@ async def test_a_request_that_has_taken_all_its_time_runs_again_at_once(
 
 
 @pytest.mark.req("GO-02")
-async def test_a_second_request_waits_for_the_first(flaky: FlakyRoute, flaky_agent: httpx.AsyncClient) -> None:
+async def test_a_second_request_waits_for_the_first(flaky: FlakyRoute, failing_agent: httpx.AsyncClient) -> None:
     flaky.release.clear()
     headers = idempotency_headers()
-    first = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
+    first = asyncio.create_task(failing_agent.post("/v1/users/mara/flaky", headers=headers))
     await flaky.started.wait()
-    second = asyncio.create_task(flaky_agent.post("/v1/users/mara/flaky", headers=headers))
+    second = asyncio.create_task(failing_agent.post("/v1/users/mara/flaky", headers=headers))
     await asyncio.sleep(0.3)
     assert not second.done()
     flaky.release.set()
@@ -351,84 +341,107 @@ class LateFailure:
         return JSONResponse(result.model_dump(mode="json"))
 
 
-@pytest.fixture
-async def late() -> LateFailure:
-    return LateFailure()
+@dataclass
+class FailingServer:
+    """A server with the failing routes of this module: to make an app takes longer than most tests."""
+
+    address: str
+    flaky: FlakyRoute
+    late: LateFailure
 
 
-@pytest.fixture
-async def late_agent(
-    late: LateFailure, services: Services, settings: Settings, agent: httpx.AsyncClient
-) -> AsyncIterator[httpx.AsyncClient]:
+@pytest.fixture(scope="module")
+async def failing_server(services: Services, settings: Settings) -> AsyncIterator[FailingServer]:
     app: FastAPI = create_app(services, settings)
-    app.include_router(late.router)
-    app.include_router(late.admin_router)
-    async with serve_app(app) as address, httpx.AsyncClient(base_url=address, headers=agent.headers) as client:
+    flaky, late = FlakyRoute(), LateFailure()
+    for router in (flaky.router, late.router, late.admin_router):
+        app.include_router(router)
+    async with serve_app(app) as address:
+        yield FailingServer(address, flaky, late)
+
+
+@pytest.fixture
+async def failing_agent(failing_server: FailingServer, agent: httpx.AsyncClient) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=failing_server.address, headers=agent.headers) as client:
         yield client
+
+
+@pytest.fixture
+async def flaky(failing_server: FailingServer) -> FlakyRoute:
+    failing_server.flaky.reset()
+    return failing_server.flaky
+
+
+@pytest.fixture
+async def late(failing_server: FailingServer) -> LateFailure:
+    failing_server.late.failures = 1
+    return failing_server.late
 
 
 @pytest.mark.req("GO-02")
 async def test_messages_stored_before_a_server_error_are_not_stored_again(
-    late: LateFailure, late_agent: httpx.AsyncClient
+    late: LateFailure, failing_agent: httpx.AsyncClient
 ) -> None:
     late.failures = 2
     headers = idempotency_headers()
     body = {"messages": [{"role": "user", "content": "I moved to Lund"}, {"role": "user", "content": "I like it"}]}
-    answers = [await late_agent.post("/v1/users/mara/late/messages", json=body, headers=headers) for _ in range(3)]
+    answers = [await failing_agent.post("/v1/users/mara/late/messages", json=body, headers=headers) for _ in range(3)]
     assert [answer.status_code for answer in answers] == [503, 503, 200]
     assert answers[-1].json() == late.lost.model_dump(mode="json")
-    sessions = (await late_agent.get("/v1/users/mara/sessions")).json()["items"]
+    sessions = (await failing_agent.get("/v1/users/mara/sessions")).json()["items"]
     assert [session["message_count"] for session in sessions] == [2]
-    listed = await late_agent.get(f"/v1/users/mara/sessions/{sessions[0]['session_id']}/messages")
+    listed = await failing_agent.get(f"/v1/users/mara/sessions/{sessions[0]['session_id']}/messages")
     assert [message["id"] for message in listed.json()["items"]] == answers[-1].json()["message_ids"]
-    assert (await late_agent.get(f"/v1/jobs/{answers[-1].json()['job_id']}")).status_code == 200
+    assert (await failing_agent.get(f"/v1/jobs/{answers[-1].json()['job_id']}")).status_code == 200
 
 
 @pytest.mark.req("GO-02")
 async def test_memories_saved_before_a_server_error_are_neither_saved_nor_reinforced_again(
-    late: LateFailure, late_agent: httpx.AsyncClient
+    late: LateFailure, failing_agent: httpx.AsyncClient
 ) -> None:
     headers = idempotency_headers()
-    first = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
-    again = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    first = await failing_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    again = await failing_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
     assert (first.status_code, again.status_code) == (503, 200)
     assert again.json() == late.lost.model_dump(mode="json")
     memory = again.json()["results"][0]["memory"]
     assert again.json()["results"][0]["action"] == "insert"
-    assert (await late_agent.get(f"{MEMORIES}/{memory['id']}")).json()["confidence"] == memory["confidence"]
+    assert (await failing_agent.get(f"{MEMORIES}/{memory['id']}")).json()["confidence"] == memory["confidence"]
     other = {"memories": [{"content": "Mara likes coffee"}]}
-    refused = await late_agent.post("/v1/users/mara/late/memories", json=other, headers=headers)
+    refused = await failing_agent.post("/v1/users/mara/late/memories", json=other, headers=headers)
     assert refused.status_code == 409
 
 
 @pytest.mark.req("GO-02")
-async def test_changes_before_a_server_error_are_made_once(late: LateFailure, late_agent: httpx.AsyncClient) -> None:
-    saved = (await late_agent.post(MEMORIES, json=SAVE_BODY)).json()["results"][0]["memory"]
+async def test_changes_before_a_server_error_are_made_once(late: LateFailure, failing_agent: httpx.AsyncClient) -> None:
+    saved = (await failing_agent.post(MEMORIES, json=SAVE_BODY)).json()["results"][0]["memory"]
     headers = idempotency_headers()
     change = {"importance": 0.9}
     path = f"/v1/users/mara/late/memories/{saved['id']}"
-    answers = [await late_agent.patch(path, json=change, headers=headers) for _ in range(2)]
+    answers = [await failing_agent.patch(path, json=change, headers=headers) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [503, 200]
     assert answers[1].json()["version"] == 2
     late.failures = 1
     opened = [
-        await late_agent.post("/v1/users/mara/late/sessions", json={"title": "Boats"}, headers=headers)
+        await failing_agent.post("/v1/users/mara/late/sessions", json={"title": "Boats"}, headers=headers)
         for _ in range(2)
     ]
     assert [answer.status_code for answer in opened] == [503, 200]
-    assert len((await late_agent.get("/v1/users/mara/sessions")).json()["items"]) == 1
+    assert len((await failing_agent.get("/v1/users/mara/sessions")).json()["items"]) == 1
 
 
 @pytest.mark.req("QUINN-25")
 async def test_erasing_a_memory_also_erases_it_from_a_write_that_had_no_response(
-    late: LateFailure, late_agent: httpx.AsyncClient, admin: httpx.AsyncClient, tenant: str, graph: Graph
+    late: LateFailure, failing_agent: httpx.AsyncClient, admin: httpx.AsyncClient, tenant: str, graph: Graph
 ) -> None:
     headers = idempotency_headers()
-    assert (await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)).status_code == 503
-    (memory,) = (await late_agent.get(MEMORIES)).json()["items"]
+    assert (
+        await failing_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    ).status_code == 503
+    (memory,) = (await failing_agent.get(MEMORIES)).json()["items"]
     assert (await admin.delete(f"{MEMORIES}/{memory['id']}", params={"hard": "true"})).status_code == 200
     assert "tea" not in str(await stored_requests(graph, tenant))
-    again = await late_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
+    again = await failing_agent.post("/v1/users/mara/late/memories", json=SAVE_BODY, headers=headers)
     assert again.status_code == 410
 
 
@@ -454,12 +467,14 @@ RUNS = "/v1/admin/consolidations"
 @pytest.mark.req("GO-02")
 @pytest.mark.parametrize("target", [{"user_id": "mara"}, {}], ids=["a user", "all users"])
 async def test_a_run_whose_start_was_not_answered_is_not_started_again(
-    late: LateFailure, late_agent: httpx.AsyncClient, admin: httpx.AsyncClient, target: dict[str, str]
+    late: LateFailure, failing_agent: httpx.AsyncClient, admin: httpx.AsyncClient, target: dict[str, str]
 ) -> None:
     enough = [{"content": f"Mara likes tea number {number}"} for number in range(8)]
-    await late_agent.post(MEMORIES, json={"memories": enough})
+    await failing_agent.post(MEMORIES, json={"memories": enough})
     headers = {**admin.headers, **idempotency_headers()}
-    answers = [await late_agent.post("/v1/admin/late/consolidations", json=target, headers=headers) for _ in range(2)]
+    answers = [
+        await failing_agent.post("/v1/admin/late/consolidations", json=target, headers=headers) for _ in range(2)
+    ]
     assert [answer.status_code for answer in answers] == [503, 200]
     assert answers[1].json() == late.lost.model_dump(mode="json")
     listed = (await admin.get(RUNS)).json()["items"]

@@ -38,7 +38,7 @@ GRAPHITI: dict[str, Any] = {
 
 
 @pytest.mark.parametrize(("form", "document"), [("mem0", MEM0), ("graphiti", GRAPHITI)])
-@pytest.mark.parametrize("is_format_given", [True, False])
+@pytest.mark.parametrize("is_format_given", [pytest.param(True, marks=pytest.mark.long), False])
 async def test_foreign_export_is_imported_with_its_times(
     agent: httpx.AsyncClient, form: str, document: dict[str, object], is_format_given: bool
 ) -> None:
@@ -61,10 +61,10 @@ LINES = "\n".join(json.dumps(turn) for turn in LOG)
     ("body", "media_type"),
     [
         (json.dumps(LOG), "application/json"),
-        (json.dumps({"messages": LOG}), "application/json"),
+        pytest.param(json.dumps({"messages": LOG}), "application/json", marks=pytest.mark.long),
         (LINES, "application/jsonl"),
-        (LINES, "application/json"),
-        (LINES, "text/plain"),
+        pytest.param(LINES, "application/json", marks=pytest.mark.long),
+        pytest.param(LINES, "text/plain", marks=pytest.mark.long),
     ],
 )
 async def test_chat_log_import_is_idempotent(agent: httpx.AsyncClient, body: str, media_type: str) -> None:
@@ -162,7 +162,7 @@ async def test_documents_that_cannot_be_read_are_422(agent: httpx.AsyncClient) -
     assert (await agent.get("/healthz")).status_code == 200
 
 
-@pytest.mark.parametrize("place", ["entities", "records"])
+@pytest.mark.parametrize("place", ["entities", pytest.param("records", marks=pytest.mark.long)])
 async def test_an_import_cannot_make_a_key(
     agent: httpx.AsyncClient, anonymous: httpx.AsyncClient, tenant: str, place: str
 ) -> None:

@@ -7,6 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
+from graphmem.app.bootstrap import Services
+from graphmem.consolidation.models import RunTrigger
+from graphmem.consolidation.run_store import RunStore
+from graphmem.runtime.times import utc_now
+from graphmem.tenants.owners import Owner
+
 USER = "/v1/users/mara"
 RUNS = "/v1/admin/consolidations"
 
@@ -24,17 +30,19 @@ async def read_pages(client: httpx.AsyncClient, path: str, **query: Any) -> list
 
 
 @pytest.fixture
-async def filled(agent: httpx.AsyncClient, admin: httpx.AsyncClient) -> None:
+async def filled(agent: httpx.AsyncClient, services: Services, tenant: str) -> None:
     """Four memories, entities, sessions, messages of one session, changes, runs and users."""
-    for name in ("Ada", "Bo", "Cy"):
-        memory = {"content": f"{name} likes tea", "subject": {"name": name}, "object": {"name": name}}
-        await agent.post(f"{USER}/memories", json={"memories": [memory]})
+    about = [
+        {"content": f"{name} likes tea", "subject": {"name": name}, "object": {"name": name}}
+        for name in ("Ada", "Bo", "Cy")
+    ]
+    await agent.post(f"{USER}/memories", json={"memories": about})
     await agent.post(f"{USER}/memories", json={"memories": [{"content": "Mara likes tea"}]})
-    merge = {"action": "MERGE", "memory_ids": ["nothing", "else"], "content": "x", "reason": "a test"}
+    runs = RunStore(services.components.graph)
     for number in range(4):
         await agent.post(f"{USER}/sessions", json={"session_id": f"s{number}"})
-        run = await admin.post(RUNS, json={"user_id": "mara", "proposals": [merge], "wait": True})
-        assert run.status_code == 200, run.text
+        mara = Owner(tenant, "mara")
+        await runs.create(f"{tenant}-{number}", tenant, mara, RunTrigger.ON_DEMAND, utc_now())
     turns = [{"role": "user", "content": f"message {number}"} for number in range(4)]
     await agent.post(f"{USER}/messages", json={"session_id": "s0", "messages": turns, "extract": False})
     for name in ("bo", "cy", "di"):

@@ -43,14 +43,15 @@ async def current_contents(client: httpx.AsyncClient, **filters: Any) -> set[str
 
 @pytest.mark.req("UMB-04", "QUINN-13", "CASH-09")
 async def test_every_type_is_stored_and_every_alias_resolved(agent: httpx.AsyncClient) -> None:
-    for word, stored in {**{name: name for name in TYPES}, **ALIASES}.items():
-        kind = "alias" if word in ALIASES else "type"
-        statement = {"content": f"a statement of the {kind} {word}", "type": word}
-        if stored == "inferred_interest":
-            await save(agent, statement)  # becomes a memory when it is mentioned again
-        (result,) = await save(agent, statement)
-        assert result["action"] == "insert"
-        assert result["memory"]["type"] == stored
+    words = {**{name: name for name in TYPES}, **ALIASES}
+    statements = {
+        word: {"content": f"a statement of the {'alias' if word in ALIASES else 'type'} {word}", "type": word}
+        for word in words
+    }
+    await save(agent, statements["inferred_interest"])  # becomes a memory when it is mentioned again
+    results = await save(agent, *statements.values())
+    assert {result["action"] for result in results} == {"insert"}
+    assert {word: result["memory"]["type"] for word, result in zip(words, results, strict=True)} == words
     refused = await agent.post(MEMORIES, json={"memories": [{"content": "x", "type": "gossip"}]})
     assert refused.status_code == 422
 
@@ -260,7 +261,7 @@ async def test_a_revert_undoes_one_supersession(agent: httpx.AsyncClient) -> Non
 
 
 @pytest.mark.parametrize("valid_at", [None, "2024-01-01T00:00:00Z"])
-@pytest.mark.parametrize("is_corrected", [False, True])
+@pytest.mark.parametrize("is_corrected", [pytest.param(False, marks=pytest.mark.long), True])
 async def test_a_replacement_that_was_reverted_is_shown_as_ended(
     agent: httpx.AsyncClient, valid_at: str | None, is_corrected: bool
 ) -> None:
@@ -382,10 +383,13 @@ async def test_a_tag_sets_the_domain_in_a_save_and_in_a_correction(agent: httpx.
 
 @pytest.mark.req("QUINN-22")
 async def test_equal_numbers_of_metadata_match_however_they_are_written(agent: httpx.AsyncClient) -> None:
-    for key, (stored, equal, other) in enumerate(
-        [(3, 3.0, 3.5), (3.0, 3, 4), (-0.0, 0, 0.5), (0.0, 0, False), (10**16, 1e16, 1e15), (1, 1.0, True)]
-    ):
-        await save(agent, {"content": f"keeps bees in hive {key}", "metadata": {f"n{key}": stored}})
+    numbers = [(3, 3.0, 3.5), (3.0, 3, 4), (-0.0, 0, 0.5), (0.0, 0, False), (10**16, 1e16, 1e15), (1, 1.0, True)]
+    bees = [
+        {"content": f"keeps bees in hive {key}", "metadata": {f"n{key}": stored}}
+        for key, (stored, _, _) in enumerate(numbers)
+    ]
+    await save(agent, *bees)
+    for key, (stored, equal, other) in enumerate(numbers):
         for number, found in ((equal, 1), (other, 0)):
             query = {"query": "bees", "metadata": {f"n{key}": number}}
             answer = await agent.post("/v1/users/mara/search", json=query)
@@ -566,27 +570,25 @@ async def test_what_a_save_ends_is_superseded_and_not_related(agent: httpx.Async
     assert (moved["superseded"], moved["related"]) == ([known["memory"]["id"]], [])
 
 
-@pytest.mark.parametrize("blank", ["\u200b\u200d\u2060", "\ufeff \u00ad", "\u3164\u2800"])
-async def test_a_text_without_a_visible_character_is_refused(agent: httpx.AsyncClient, blank: str) -> None:
-    refused = await agent.post(MEMORIES, json={"memories": [{"content": blank}]})
-    assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["body", "memories", 0, "content"])
+async def test_a_text_without_a_visible_character_is_refused(agent: httpx.AsyncClient) -> None:
+    for blank in ("\u200b\u200d\u2060", "\ufeff \u00ad", "\u3164\u2800"):
+        refused = await agent.post(MEMORIES, json={"memories": [{"content": blank}]})
+        assert (refused.status_code, refused.json()["errors"][0]["loc"]) == (422, ["body", "memories", 0, "content"])
 
 
 @pytest.mark.req("CASH-11")
-@pytest.mark.parametrize(
-    ("content", "cls"),
-    [
+async def test_a_secret_in_thin_disguise_is_skipped(agent: httpx.AsyncClient) -> None:
+    secrets = [
         ("The card is 4111 and 1111 and 1111 and 1111", "card"),
         ("4lll llll llll llll", "card"),
         ("4111&nbsp;1111&nbsp;1111&nbsp;1111", "card"),
         ("my login is ada / S3cure-Horse-99", "password"),
         ("the login code is 889123", "password"),
         ("D\u0415 89 3704 0044 0532 0130 00", "iban"),
-    ],
-)
-async def test_a_secret_in_thin_disguise_is_skipped(agent: httpx.AsyncClient, content: str, cls: str) -> None:
-    (result,) = await save(agent, {"content": content})
-    assert (result["action"], result["reason"]) == ("skip", f"holds a secret: {cls}")
+    ]
+    results = await save(agent, *({"content": content} for content, _ in secrets))
+    for (content, cls), result in zip(secrets, results, strict=True):
+        assert (result["action"], result["reason"]) == ("skip", f"holds a secret: {cls}"), content
 
 
 @pytest.mark.req("CASH-12")

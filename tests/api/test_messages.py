@@ -186,7 +186,15 @@ async def test_maintenance_jobs_are_not_readable_by_a_tenant_named_maintenance(
     assert (await stranger.get(f"/v1/jobs/{job.id}")).status_code == 404
 
 
-@pytest.mark.parametrize("given", ["می\u200cخواهم", "👩\u200d🚀", "Mara\u00a0Lind", "naïve ü"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "می\u200cخواهم",
+        "👩\u200d🚀",
+        pytest.param("Mara\u00a0Lind", marks=pytest.mark.long),
+        pytest.param("naïve ü", marks=pytest.mark.long),
+    ],
+)
 async def test_ids_of_every_script_are_kept_as_they_are(admin: httpx.AsyncClient, given: str) -> None:
     said = {"session_id": given, "messages": [TURNS[0] | {"id": given}], "extract": False}
     path = f"/v1/users/{quote(given)}"
@@ -195,7 +203,16 @@ async def test_ids_of_every_script_are_kept_as_they_are(admin: httpx.AsyncClient
     assert (message["id"], message["session_id"], message["user_id"]) == (given, given, given)
 
 
-@pytest.mark.parametrize("bad", ["a\r\nb", "tab\there", "esc\x1b[2J", "hidden\u200bmark", "turned\u202etext"])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "a\r\nb",
+        pytest.param("tab\there", marks=pytest.mark.long),
+        pytest.param("esc\x1b[2J", marks=pytest.mark.long),
+        pytest.param("hidden\u200bmark", marks=pytest.mark.long),
+        "turned\u202etext",
+    ],
+)
 async def test_no_id_that_a_caller_chooses_has_control_characters(
     admin: httpx.AsyncClient, agent: httpx.AsyncClient, bad: str
 ) -> None:

@@ -125,8 +125,17 @@ async def test_the_schema_accepts_a_bare_record_and_a_list_as_an_import_does(age
 
 
 @pytest.mark.req("QUINN-12", "QUINN-23")
-@pytest.mark.parametrize("edit", [{}, {"version": 4}, {"version": 4, "updated_at": "2025-08-01T00:00:00Z"}])
-@pytest.mark.parametrize("times", [{}, {"created_at": "2025-07-01T00:00:00Z", "updated_at": "2025-07-02T00:00:00Z"}])
+@pytest.mark.parametrize(
+    "edit",
+    [{}, pytest.param({"version": 4}, marks=pytest.mark.long), {"version": 4, "updated_at": "2025-08-01T00:00:00Z"}],
+)
+@pytest.mark.parametrize(
+    "times",
+    [
+        pytest.param({}, marks=pytest.mark.long),
+        {"created_at": "2025-07-01T00:00:00Z", "updated_at": "2025-07-02T00:00:00Z"},
+    ],
+)
 async def test_a_record_of_a_later_version_is_edited_by_hand(
     agent: httpx.AsyncClient, edit: dict[str, Any], times: dict[str, str]
 ) -> None:

@@ -89,7 +89,7 @@ def requests_of(document: dict[str, Any], user: str, ids: dict[str, str]) -> lis
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("role", ["agent", "analyst"])
+@pytest.mark.parametrize("role", ["agent", pytest.param("analyst", marks=pytest.mark.long)])
 async def test_strangers_and_former_members_are_told_nothing_by_any_route(
     admin: httpx.AsyncClient, caller: Caller, app: FastAPI, role: str
 ) -> None:

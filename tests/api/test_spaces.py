@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 import httpx
-import pytest
 
 from tests.api.conftest import Caller
 
@@ -164,9 +163,9 @@ async def test_a_key_is_a_member_and_a_bound_key_reaches_its_spaces_alone(
         assert (await other.get("/v1/spaces/atlas")).status_code == 404
 
 
-@pytest.mark.parametrize("space", ["all", "none", " atlas", "%20"])
-async def test_an_id_that_cannot_be_one_of_a_space_is_refused(admin: httpx.AsyncClient, space: str) -> None:
-    assert (await admin.put(f"/v1/spaces/{space}", json={"title": "Atlas"})).status_code == 422
+async def test_an_id_that_cannot_be_one_of_a_space_is_refused(admin: httpx.AsyncClient) -> None:
+    for space in ("all", "none", " atlas", "%20"):
+        assert (await admin.put(f"/v1/spaces/{space}", json={"title": "Atlas"})).status_code == 422, space
 
 
 async def test_a_space_is_no_user(admin: httpx.AsyncClient) -> None:

@@ -281,14 +281,28 @@ async def test_an_export_and_its_import_keep_what_is_contested(agent: httpx.Asyn
 async def test_the_invariants_hold_for_what_is_contested_and_resolved(
     agent: httpx.AsyncClient, admin: httpx.AsyncClient, services: Services, tenant: str
 ) -> None:
-    known, other = await contest(agent)
-    for holds in (True, False):
-        await agent.post(f"{MEMORIES}/{other}/resolve", json={"holds": holds})
-        assert await violated(services, tenant) == []
-        await agent.post(f"{MEMORIES}/{other}/revert")
-    await admin.delete(f"{MEMORIES}/{known}", params={"hard": True})
+    """Each state is that of another user, for one check: it reads the whole graph."""
+    for number, (resolutions, is_deleted) in enumerate(
+        [([True], False), ([False], False), ([True, None], False), ([True, None, False, None], True)]
+    ):
+        memories = f"/v1/users/user{number}/memories"
+        known, other = [
+            (await agent.post(memories, json={"memories": [stated]})).json()["results"][0]["memory"]["id"]
+            for stated in (
+                lives_in("Lund", valid_at="2020-01-01T00:00:00Z"),
+                lives_in("Malmö", "web", valid_at="2024-01-01T00:00:00Z"),
+            )
+        ]
+        for holds in resolutions:
+            if holds is None:
+                done = await agent.post(f"{memories}/{other}/revert")
+            else:
+                done = await agent.post(f"{memories}/{other}/resolve", json={"holds": holds})
+            assert done.status_code == 200, (number, done.text)
+        if is_deleted:
+            await admin.delete(f"{memories}/{known}", params={"hard": True})
+            assert (await agent.get(f"{memories}/{other}")).json()["contests"] == []
     assert await violated(services, tenant) == []
-    assert (await agent.get(f"{MEMORIES}/{other}")).json()["contests"] == []
 
 
 async def test_a_merge_of_sources_that_are_not_trusted_alike_is_refused(admin: httpx.AsyncClient) -> None:

@@ -34,7 +34,9 @@ async def wishes(client: httpx.AsyncClient) -> list[Any]:
     return sorted((one["preference_key"], *one["preference_value"].values(), one["frequency"]) for one in listed)
 
 
-@pytest.mark.parametrize("relayed", ["Please answer in detail.", "Don't be brief, please."])
+@pytest.mark.parametrize(
+    "relayed", ["Please answer in detail.", pytest.param("Don't be brief, please.", marks=pytest.mark.long)]
+)
 async def test_what_an_assistant_relays_overrules_no_wish_of_the_user(
     relayed: str, user: httpx.AsyncClient, assistant: httpx.AsyncClient, services: Services, tenant: str
 ) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,8 +24,10 @@ from graphmem.consolidation.models import (
 from graphmem.consolidation.rollback import RunRollback
 from graphmem.consolidation.run_executor import ExecutionResult, RunExecutor
 from graphmem.consolidation.run_store import RunStore
-from graphmem.consolidation.service import ConsolidationService
+from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB, ConsolidationService
+from graphmem.jobs.kinds import JobKind
 from graphmem.jobs.runner import JobRunner, JobWaiting
+from graphmem.jobs.worker import WorkerOptions
 from graphmem.memories.entity_store import EntityStore
 from graphmem.memories.fact_store import FactStore
 from graphmem.memories.memory import Memory, MemoryIn
@@ -30,9 +35,11 @@ from graphmem.memories.new_memory import NewMemory
 from graphmem.models.embedder import Embedder
 from graphmem.neo4j.driver import Graph, Transaction
 from graphmem.runtime.field_types import name_key
+from graphmem.runtime.settings import Settings
 from graphmem.secrets.scanner import SecretPolicy
 from graphmem.tenants.owners import Owner
 from tests.conftest import FakeClock
+from tests.ingestion.conftest import JobDispatcher
 
 
 @dataclass
@@ -135,6 +142,31 @@ class ConsolidationHarness:
             }
 
         return await self.graph.read(work)
+
+
+@dataclass
+class Worker:
+    """A job store whose jobs are run by the handlers of the current test: to open one takes longer than most tests."""
+
+    settings: Settings
+    jobs: JobRunner
+    dispatcher: JobDispatcher
+
+
+@asynccontextmanager
+async def open_worker(data_dir: Path) -> AsyncIterator[Worker]:
+    settings, dispatcher = Settings(data_dir=data_dir), JobDispatcher()
+    kinds: list[JobKind[Any]] = [CONSOLIDATION_JOB, NIGHT_JOB]
+    async with await JobRunner.open(settings) as jobs:
+        options = WorkerOptions(retry_delays=(0.01,), model_pauses=())
+        await jobs.start_worker(map(dispatcher.handler_for, kinds), options)
+        yield Worker(settings, jobs, dispatcher)
+
+
+@pytest.fixture(scope="module")
+async def worker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
+    async with open_worker(tmp_path_factory.mktemp("runs")) as worker:
+        yield worker
 
 
 @pytest.fixture

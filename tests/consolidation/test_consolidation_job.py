@@ -30,7 +30,6 @@ from graphmem.consolidation.service import CONSOLIDATION_JOB, NIGHT_JOB, Consoli
 from graphmem.jobs.job import Job, JobStatus
 from graphmem.jobs.kinds import JobHandler
 from graphmem.jobs.runner import JobRunner
-from graphmem.jobs.worker import WorkerOptions
 from graphmem.models.language_model import load_prompts
 from graphmem.models.provider_model import ProviderModel
 from graphmem.runtime.errors import (
@@ -43,7 +42,7 @@ from graphmem.runtime.retries import RetryPolicy
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.tenant_settings import InstructionStore
-from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.conftest import ConsolidationHarness, Worker
 from tests.consolidation.test_analysis import action
 from tests.consolidation.test_execution import DIET, current, merge, verified
 from tests.consolidation.verifications import carried, checked
@@ -88,41 +87,28 @@ class RunClient:
         return [await self.service.get(self.harness.owner.tenant, run.id) for run in page.items]
 
 
-@asynccontextmanager
-async def open_run_client(
-    harness: ConsolidationHarness, settings: Settings, model: ProviderModel | None = None
-) -> AsyncIterator[RunClient]:
+def make_run_client(harness: ConsolidationHarness, worker: Worker, model: ProviderModel | None = None) -> RunClient:
     discovery = Discovery(harness.graph, batch_size=25, max_batches=400)
     analyser = ProposalAnalyser(harness.graph, InstructionStore(harness.graph), model, load_prompts(), harness.clock)
-    async with await JobRunner.open(settings) as jobs:
-        consolidation_job = ConsolidationJob(
-            harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, jobs
-        )
-        handlers: list[JobHandler[Any]] = [
-            JobHandler(CONSOLIDATION_JOB, consolidation_job.handle),
-            JobHandler(NIGHT_JOB, consolidation_job.handle_night),
-        ]
-        await jobs.start_worker(handlers, WorkerOptions(retry_delays=(0.01,), model_pauses=()))
-        service = harness.service(discovery, jobs)
-        yield RunClient(harness, jobs, service)
+    job = ConsolidationJob(
+        harness.graph, harness.runs, discovery, analyser, harness.executor, harness.clock, worker.jobs
+    )
+    worker.dispatcher.use(JobHandler(CONSOLIDATION_JOB, job.handle), JobHandler(NIGHT_JOB, job.handle_night))
+    return RunClient(harness, worker.jobs, harness.service(discovery, worker.jobs))
 
 
 @pytest.fixture
-async def run_client(harness: ConsolidationHarness, tmp_path: Path) -> AsyncIterator[RunClient]:
-    async with open_run_client(harness, Settings(data_dir=tmp_path)) as run_client:
-        yield run_client
+def run_client(harness: ConsolidationHarness, worker: Worker) -> RunClient:
+    return make_run_client(harness, worker)
 
 
 @asynccontextmanager
 async def open_run_client_with_model(
-    harness: ConsolidationHarness, tmp_path: Path, *steps: Step
+    harness: ConsolidationHarness, worker: Worker, *steps: Step
 ) -> AsyncIterator[tuple[RunClient, ScriptedServer]]:
     with ScriptedServer(*steps) as server:
-        async with (
-            ProviderModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model,
-            open_run_client(harness, Settings(data_dir=tmp_path), model) as run_client,
-        ):
-            yield run_client, server
+        async with ProviderModel(base_url=server.base_url, retries=RetryPolicy(attempts=1)) as model:
+            yield make_run_client(harness, worker, model), server
 
 
 def model_answers(*actions: dict[str, Any]) -> Step:
@@ -242,12 +228,12 @@ async def test_without_a_model_the_run_says_so(run_client: RunClient) -> None:
 
 @pytest.mark.req("UMB-10", "UMB-11", "UMB-12", "QUINN-10")
 async def test_a_nightly_run_is_one_job_whose_stages_wait_for_their_times(
-    harness: ConsolidationHarness, tmp_path: Path
+    harness: ConsolidationHarness, worker: Worker
 ) -> None:
     harness.clock.now = datetime(2026, 6, 1, 2, tzinfo=UTC)
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     steps = PROPOSES_DIET, VERIFIES_DIET
-    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, server):
+    async with open_run_client_with_model(harness, worker, *steps) as (run_client, server):
         job = await run_client.begin_night()
         (run,) = await run_client.runs()
         assert (run.phase, run.trigger, run.candidates) == (RunPhase.DISCOVERED, RunTrigger.NIGHTLY, 2)
@@ -274,11 +260,11 @@ async def test_a_nightly_run_is_one_job_whose_stages_wait_for_their_times(
 
 
 async def test_proposals_by_hand_are_verified_by_a_model_like_any_other(
-    harness: ConsolidationHarness, tmp_path: Path
+    harness: ConsolidationHarness, worker: Worker
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy", "User likes tea", "User likes jazz")
     given = [merge(memories[:2], DIET), verified(merge(memories[2:], "User likes tea and jazz"))]
-    async with open_run_client_with_model(harness, tmp_path, VERIFIES_DIET) as (run_client, server):
+    async with open_run_client_with_model(harness, worker, VERIFIES_DIET) as (run_client, server):
         run = await run_client.start(user_id=harness.owner.user_id, proposals=given, actor="key1")
         assert [(one.verdict, one.verified_by) for one in run.proposals] == [
             (ProposalVerdict.EXECUTED, None),
@@ -287,18 +273,18 @@ async def test_proposals_by_hand_are_verified_by_a_model_like_any_other(
         assert (len(server.requests), run.receipt.llm_calls) == (1, 1)
         assert "likes jazz" not in json.dumps(server.requests[0]), "a person has verified it"
     await harness.roll_back(run.id)
-    async with open_run_client_with_model(harness, tmp_path, model_verifies()) as (run_client, _):
+    async with open_run_client_with_model(harness, worker, model_verifies()) as (run_client, _):
         run = await run_client.start(user_id=harness.owner.user_id, proposals=given[:1])
         assert [one.verdict for one in run.proposals] == [ProposalVerdict.REFUSED]
 
 
 @pytest.mark.req("UMB-11")
 async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
-    harness: ConsolidationHarness, tmp_path: Path
+    harness: ConsolidationHarness, worker: Worker
 ) -> None:
     memories = await harness.save("User is vegetarian", "User eats no dairy")
     steps = [fails(500), PROPOSES_DIET, fails(500), VERIFIES_DIET]
-    async with open_run_client_with_model(harness, tmp_path, *steps) as (run_client, server):
+    async with open_run_client_with_model(harness, worker, *steps) as (run_client, server):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert run.status is RunStatus.FAILED
         assert set(await current(harness)) == {memory.content for memory in memories}
@@ -314,11 +300,11 @@ async def test_a_model_that_fails_leaves_everything_and_the_run_can_be_retried(
 
 @pytest.mark.req("UMB-11")
 async def test_twenty_six_memories_are_analysed_in_two_calls_and_then_known(
-    harness: ConsolidationHarness, tmp_path: Path
+    harness: ConsolidationHarness, worker: Worker
 ) -> None:
     await harness.save(*(f"User has been to city number {number}" for number in range(26)))
     nothing = model_answers()
-    async with open_run_client_with_model(harness, tmp_path, nothing) as (run_client, server):
+    async with open_run_client_with_model(harness, worker, nothing) as (run_client, server):
         run = await run_client.start(user_id=harness.owner.user_id)
         assert (run.status, run.receipt.llm_calls, len(server.requests)) == (RunStatus.SUCCEEDED, 2, 2)
         again = await run_client.start(user_id=harness.owner.user_id)

@@ -27,7 +27,7 @@ from graphmem.user_data.forget import (
     ForgetStore,
     UserData,
 )
-from tests.consolidation.conftest import ConsolidationHarness
+from tests.consolidation.conftest import ConsolidationHarness, open_worker
 from tests.consolidation.test_consolidation_job import (
     PATIENCE,
     PROPOSES_DIET,
@@ -82,14 +82,15 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
     harness: ConsolidationHarness, tmp_path: Path
 ) -> None:
     await harness.save("User is vegetarian", "User eats no dairy")
-    async with open_run_client_with_model(harness, tmp_path, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _):
+    async with (
+        open_worker(tmp_path) as worker,
+        open_run_client_with_model(harness, worker, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _),
+    ):
         run = await run_client.start(user_id=harness.owner.user_id)
-        assert places_containing(Settings(data_dir=tmp_path), DIET), (
-            "the step that called the model has recorded the answer"
-        )
+        assert places_containing(worker.settings, DIET), "the step that called the model has recorded the answer"
         merged = (await current(harness))[DIET]
         await forget_service(harness, run_client.jobs).erase_memory(harness.owner, merged.id)
-        assert places_containing(Settings(data_dir=tmp_path), DIET) == []
+        assert places_containing(worker.settings, DIET) == []
         assert DIET not in (await harness.runs.get(harness.owner.tenant, run.id)).model_dump_json()
         job = await run_client.jobs.get(run.id)
         assert job

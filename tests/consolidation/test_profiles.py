@@ -7,6 +7,7 @@ import re
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
@@ -45,6 +46,7 @@ HOME = "She has lived in Graz since 2019 with her two dogs, Pixel and Nori."
 
 Sentences = list[tuple[str, list[str]]]
 """Sentences that the model writes, each with words of the facts that it cites."""
+SENTENCES: Sentences = [(SISTER, ["sister", "Lumen"]), (HOME, ["Graz", "dogs"])]
 
 
 class ProfileModel:
@@ -94,7 +96,7 @@ async def services(
 @pytest.fixture
 def model(server: ScriptedServer) -> ProfileModel:
     model = ProfileModel()
-    model.sentences = [(SISTER, ["sister", "Lumen"]), (HOME, ["Graz", "dogs"])]
+    model.sentences = [*SENTENCES]
     server.steps = [model.answer]
     return model
 
@@ -151,22 +153,40 @@ async def mara(services: Services, owner: Owner, model: ProfileModel) -> Subject
     return subject
 
 
+@dataclass
+class Written:
+    """A user with a profile that no test changes, and the run that wrote it."""
+
+    subject: Subject
+    profile: EntityProfile
+    run: ConsolidationRun
+    prompts: list[str]
+
+
+@pytest.fixture(scope="module")
+async def written(services: Services, server: ScriptedServer) -> Written:
+    model = ProfileModel()
+    model.sentences = SENTENCES
+    server.steps = [model.answer]
+    subject = Subject(services, Owner(f"t{uuid.uuid4().hex[:12]}", "mara"))
+    await subject.save(*FACTS)
+    run = await subject.consolidate()
+    return Written(subject, await subject.sure_profile(), run, model.prompts)
+
+
 def memory_about(memories: list[Memory], word: str) -> Memory:
     return next(memory for memory in memories if word in memory.content)
 
 
-async def test_a_run_writes_what_is_known_of_an_entity_with_the_memories_that_say_so(
-    mara: Subject, model: ProfileModel
-) -> None:
-    run = await mara.consolidate()
-    profile = await mara.sure_profile()
+async def test_a_run_writes_what_is_known_of_an_entity_with_the_memories_that_say_so(written: Written) -> None:
+    mara, profile, run = written.subject, written.profile, written.run
     facts = {memory.content: memory.id for memory in (await mara.look_up()).memories}
     assert profile.content == f"{SISTER} {HOME}"
     assert [(sentence.content, set(sentence.memory_ids)) for sentence in profile.sentences] == [
         (SISTER, {facts[FACTS[0]], facts[FACTS[1]]}),
         (HOME, {facts[FACTS[2]], facts[FACTS[4]]}),
     ]
-    assert (run.profiles, len(model.prompts), run.change_count) == (1, 1, 1)
+    assert (run.profiles, len(written.prompts), run.change_count) == (1, 1, 1)
     assert run.receipt.prompt_tokens >= 100
     memory = await mara.services.memories.get(mara.owner, profile.id)
     assert (memory.type, memory.subject.name, memory.source.kind) == ("profile", "Anna Berger", "consolidation")
@@ -214,7 +234,7 @@ async def test_a_profile_is_written_anew_when_several_facts_are_newer(mara: Subj
     assert "choir" in model.prompts[1]
 
 
-@pytest.mark.parametrize("change", ["deleted", "corrected", "ended"])
+@pytest.mark.parametrize("change", ["deleted", pytest.param("corrected", marks=pytest.mark.long), "ended"])
 async def test_what_is_derived_from_a_changed_memory_is_not_served(mara: Subject, change: str) -> None:
     await mara.consolidate()
     cited = memory_about((await mara.look_up()).memories, "Graz")
@@ -360,9 +380,8 @@ async def texts_of(subject: Subject, text: str) -> list[Any]:
     return [row["found"] for row in rows]
 
 
-async def test_search_and_lists_find_a_profile_only_by_its_type(mara: Subject) -> None:
-    await mara.consolidate()
-    profile = await mara.sure_profile()
+async def test_search_and_lists_find_a_profile_only_by_its_type(written: Written) -> None:
+    mara, profile = written.subject, written.profile
     search = mara.services.retrieval.search
     found = await search(mara.owner, SearchQuery(query=profile.content, limit=50))
     assert profile.id not in {hit.memory.id for hit in found}
@@ -397,14 +416,14 @@ def now() -> FactFilters:
     return FactFilters(valid_at=utc_now())
 
 
-async def test_filters_hide_a_profile_that_may_tell_of_what_does_not_pass_them(mara: Subject) -> None:
-    await mara.consolidate()
-    assert await mara.profile(min_confidence=0.1) is None
+async def test_filters_hide_a_profile_that_may_tell_of_what_does_not_pass_them(written: Written) -> None:
+    assert await written.subject.profile(min_confidence=0.1) is None
 
 
-async def test_a_context_begins_with_the_profiles_of_the_entities_that_the_question_names(mara: Subject) -> None:
-    await mara.consolidate()
-    profile = await mara.sure_profile()
+async def test_a_context_begins_with_the_profiles_of_the_entities_that_the_question_names(
+    written: Written,
+) -> None:
+    mara, profile = written.subject, written.profile
     context = await mara.context("What should I get Anna Berger for her birthday?")
     assert context.preamble.splitlines()[1] == f"- {profile.content}"
     assert (context.profiles, profile.id in {memory.id for memory in context.memories}) == ([profile], False)
@@ -431,9 +450,8 @@ async def test_a_small_context_does_not_repeat_what_a_profile_tells(mara: Subjec
     assert (tiny.profiles, tiny.token_count <= 60) == ([], True)
 
 
-async def test_a_profile_is_no_statement_of_its_own(mara: Subject) -> None:
-    await mara.consolidate()
-    profile = await mara.sure_profile()
+async def test_a_profile_is_no_statement_of_its_own(written: Written) -> None:
+    mara, profile = written.subject, written.profile
     with pytest.raises(InvalidInput, match="derived from other memories"):
         await mara.services.memories.patch(mara.owner, profile.id, MemoryPatch(content="Anna Berger is 7 feet tall."))
     with pytest.raises(ValueError, match="consolidation writes"):
@@ -513,9 +531,10 @@ async def test_the_profile_of_what_a_space_knows_is_read_by_its_members_only(
     assert profile.space == "atlas"
 
 
-async def test_a_profile_survives_an_export_and_its_import_for_another_user(mara: Subject, services: Services) -> None:
-    await mara.consolidate()
-    profile = await mara.sure_profile()
+async def test_a_profile_survives_an_export_and_its_import_for_another_user(
+    written: Written, services: Services
+) -> None:
+    mara, profile = written.subject, written.profile
     exported = await services.exports.export(mara.owner)
     other = Subject(services, Owner(mara.owner.tenant, f"u{uuid.uuid4().hex[:8]}"))
     await services.imports.import_(other.owner, exported)

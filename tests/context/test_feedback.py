@@ -34,10 +34,10 @@ async def stored_intents(harness: ContextHarness) -> list[dict[str, object]]:
     ("score", "verdict", "confidence", "intent_confidence", "learned"),
     [
         (1, "negative", 0.35, 0.35, 0),
-        (2, "negative", 0.425, 0.35, 0),
+        pytest.param(2, "negative", 0.425, 0.35, 0, marks=pytest.mark.long),
         (3, "neutral", 0.5, None, 0),
         (4, "positive", 0.575, 0.65, 3),
-        (5, "positive", 0.65, 0.65, 3),
+        pytest.param(5, "positive", 0.65, 0.65, 3, marks=pytest.mark.long),
     ],
 )
 async def test_each_score_updates_confidence_and_preferences(
@@ -191,7 +191,14 @@ def test_a_complaint_is_classified_by_its_issues(text: str, found: list[str]) ->
 
 
 @pytest.mark.req("TRUE-22", "QUINN-42")
-@pytest.mark.parametrize("comment", ["I do not want charts", "no charts please", "I didn't want charts here"])
+@pytest.mark.parametrize(
+    "comment",
+    [
+        "I do not want charts",
+        pytest.param("no charts please", marks=pytest.mark.long),
+        pytest.param("I didn't want charts here", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize("score", [1, 5])
 async def test_a_comment_against_charts_never_raises_the_preference_for_them(
     harness: ContextHarness, comment: str, score: int

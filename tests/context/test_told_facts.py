@@ -18,7 +18,13 @@ CONVERSATIONS: list[dict[str, Any]] = yaml.safe_load(
 BUDGET = 1_000
 
 
-@pytest.mark.parametrize("conversation", CONVERSATIONS, ids=[made["said"][0] for made in CONVERSATIONS])
+@pytest.mark.parametrize(
+    "conversation",
+    [
+        pytest.param(made, id=made["said"][0], marks=[pytest.mark.long] if number % 3 else [])
+        for number, made in enumerate(CONVERSATIONS)
+    ],
+)
 async def test_what_was_said_is_shown_to_a_question_in_other_words(
     harness: ContextHarness, conversation: dict[str, Any]
 ) -> None:

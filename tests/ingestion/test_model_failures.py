@@ -30,7 +30,9 @@ def answer_seconds() -> float:
 
 @pytest.mark.req("GO-08")
 @pytest.mark.req("UMB-01")
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault", [pytest.param(name, marks=[pytest.mark.long] if name == "leaves fields out" else []) for name in FAULTS]
+)
 async def test_a_broken_answer_makes_the_job_wait_and_writes_nothing(
     harness: IngestionHarness,
     fault: str,

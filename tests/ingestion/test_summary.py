@@ -41,7 +41,7 @@ async def test_summarizing_a_session_saves_a_memory_tagged_summary(harness: Inge
     assert session.sentiment_score == 0.5
 
 
-@pytest.mark.parametrize("text", ["", "  \n", "\x00"])
+@pytest.mark.parametrize("text", ["", pytest.param("  \n", marks=pytest.mark.long), "\x00"])
 async def test_a_summary_without_text_is_skipped_and_counted(harness: IngestionHarness, text: str) -> None:
     await harness.send(message_at("2026-05-01", "which boat is for me?"), extract=False)
     harness.model_answers(summary(text))

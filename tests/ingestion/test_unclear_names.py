@@ -35,8 +35,8 @@ def _person(name: str) -> dict[str, Any]:
     "known",
     [
         ["Calvin", "Calvin's agent", "Calvin's dad"],
-        ["Calvin", "Tom (Calvin's agent)"],
-        ["Calvin", "padre de Calvin"],
+        pytest.param(["Calvin", "Tom (Calvin's agent)"], marks=pytest.mark.long),
+        pytest.param(["Calvin", "padre de Calvin"], marks=pytest.mark.long),
         ["Calvin's agent", "Calvin's dad"],
     ],
 )
@@ -46,7 +46,11 @@ async def test_a_name_that_one_known_person_has_is_not_asked_about(harness: Inge
 
 @pytest.mark.parametrize(
     "known",
-    [["Paul", "Paul (neighbour)"], ["Paul Smith", "Paul Jones"], ["Paul", "Paul Jones", "Paul's wife"]],
+    [
+        ["Paul", "Paul (neighbour)"],
+        pytest.param(["Paul Smith", "Paul Jones"], marks=pytest.mark.long),
+        ["Paul", "Paul Jones", "Paul's wife"],
+    ],
 )
 async def test_a_name_that_two_known_people_may_have_is_asked_about(
     harness: IngestionHarness, known: list[str]

@@ -274,7 +274,7 @@ def test_every_as_of_answer_equals_the_reference_model(database: Settings, graph
             run_state_machine_as_test(
                 AsOfStateMachine,
                 settings=settings(
-                    max_examples=examples(0.3),
+                    max_examples=examples(0.2),
                     stateful_step_count=8,
                     print_blob=True,
                     suppress_health_check=list(HealthCheck),

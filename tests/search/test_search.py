@@ -229,9 +229,9 @@ async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_
         assert (await search.search(owner, query)).results[0].memory.content == expected
 
 
-@pytest.mark.parametrize(
-    "query",
-    [
+async def test_a_query_of_any_length_and_any_characters_is_answered(memory: Services, owner: Owner) -> None:
+    await save(memory, owner, {"content": "Mara likes rain"})
+    for query in (
         "a" * 20_000,
         "word " * 5_000,
         'group_id:"x" OR *:* AND -(]}{[ ~^"\\/&&||!',
@@ -240,12 +240,9 @@ async def test_settings_weigh_what_is_found_by_meaning_against_what_is_found_by_
         "?",
         "AND OR NOT",
         "\u202eabc\u0000\ufeff",
-    ],
-)
-async def test_a_query_of_any_length_and_any_characters_is_answered(memory: Services, owner: Owner, query: str) -> None:
-    await save(memory, owner, {"content": "Mara likes rain"})
-    answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
-    assert [hit.memory.content for hit in answer.results] == ["Mara likes rain"]
+    ):
+        answer = await memory.retrieval.search(owner, SearchQuery(query=query, include_messages=True))
+        assert [hit.memory.content for hit in answer.results] == ["Mara likes rain"], query[:40]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\u0000", "\n\t"])
@@ -557,10 +554,7 @@ async def test_ten_results_hold_every_step_of_a_chain_of_four(memory: Services, 
     assert set(said) <= set(best)
 
 
-@pytest.mark.parametrize("name", ["Mara", "Lindqvist", "Elin"])
-async def test_what_is_said_of_somebody_precedes_what_is_said_of_their_family(
-    memory: Services, owner: Owner, name: str
-) -> None:
+async def test_what_is_said_of_somebody_precedes_what_is_said_of_their_family(memory: Services, owner: Owner) -> None:
     mara = {"name": "Mara Elin Lindqvist", "type": "Person"}
     family = ("sister Ingrid", "brother Olav", "aunt Sigrid")
     await save(
@@ -569,5 +563,6 @@ async def test_what_is_said_of_somebody_precedes_what_is_said_of_their_family(
         *({"content": f"Mara Elin Lindqvist {rest}", "subject": mara} for rest in ("lives in Lund", "likes tea")),
         *({"content": f"Mara's {who} lives in Oslo", "subject": {"name": who.split()[1]}} for who in family),
     )
-    best = await found(memory, Owner(owner.tenant, "mara"), f"Where does {name} live?")
-    assert best[0] == "Mara Elin Lindqvist lives in Lund"
+    for name in ("Mara", "Lindqvist", "Elin"):
+        best = await found(memory, Owner(owner.tenant, "mara"), f"Where does {name} live?")
+        assert best[0] == "Mara Elin Lindqvist lives in Lund", name

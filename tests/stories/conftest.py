@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
 from tests.api.conftest import settings
 from tests.mcp.conftest import serve_tools
@@ -29,10 +30,11 @@ def model() -> Iterator[ScriptedServer]:
 
 @pytest.fixture(scope="module")
 async def talking(
-    settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
+    settings: Settings, embedder: Embedder, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Services]:
     """The services with a model and a job store of their own."""
-    async with Services.open(model.configure(settings, tmp_path_factory.mktemp("talking"))) as services:
+    changed = model.configure(settings, tmp_path_factory.mktemp("talking"))
+    async with Services.open(changed, embedder=embedder) as services:
         yield services
 
 

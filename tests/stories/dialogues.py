@@ -18,6 +18,7 @@ from graphmem_api.app import create_app
 from pydantic import BaseModel, Field, SecretStr
 
 from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
 from graphmem.models.replay import ReplayServer
 from graphmem.runtime.settings import Settings
 from graphmem.tenants.access import ApiKeyIn, KeyRole
@@ -30,7 +31,7 @@ RECORD_FROM = "GRAPHMEM_RECORD_FROM"
 
 RECORDING_SECONDS = 3000
 FINAL = {"succeeded", "skipped", "failed"}
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.5
 
 
 class Talk(BaseModel):
@@ -141,7 +142,9 @@ def answering_model(recordings: Path = RECORDINGS) -> Iterator[str]:
 
 
 @asynccontextmanager
-async def serve_dialogues(settings: Settings, data_dir: Path) -> AsyncIterator[Mapping[str, DialogueUser]]:
+async def serve_dialogues(
+    settings: Settings, embedder: Embedder, data_dir: Path
+) -> AsyncIterator[Mapping[str, DialogueUser]]:
     """Send all dialogues at once, and yield who heard them by the name of the user."""
     tenants = {dialogue.user: f"t{uuid.uuid4().hex[:12]}" for dialogue in read_dialogues()}
     allowed = [f"{tenants[dialogue.user]}:{cls}" for dialogue in read_dialogues() for cls in dialogue.allows]
@@ -156,7 +159,10 @@ async def serve_dialogues(settings: Settings, data_dir: Path) -> AsyncIterator[M
                 "webhook_delivery": False,
             }
         )
-        async with Services.open(changed) as services, serve_app(create_app(services, changed)) as server:
+        async with (
+            Services.open(changed, embedder=embedder) as services,
+            serve_app(create_app(services, changed)) as server,
+        ):
             async with asyncio.TaskGroup() as group:
                 users = {
                     dialogue.user: await _connect(services, server, tenants[dialogue.user], dialogue.user)

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
 from tests.stories.dialogues import RECORD_FROM, DialogueUser, serve_dialogues
 
@@ -21,9 +22,9 @@ pytestmark = pytest.mark.timeout(0 if RECORD_FROM in os.environ else 480)
 
 @pytest.fixture(scope="module")
 async def users(
-    settings: Settings, tmp_path_factory: pytest.TempPathFactory
+    settings: Settings, embedder: Embedder, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Mapping[str, DialogueUser]]:
-    async with serve_dialogues(settings, tmp_path_factory.mktemp("dialogues")) as users:
+    async with serve_dialogues(settings, embedder, tmp_path_factory.mktemp("dialogues")) as users:
         yield users
 
 

@@ -82,7 +82,7 @@ async def summarized(client: httpx.AsyncClient, session_id: str) -> dict[str, An
         session: dict[str, Any] = (await client.get(f"{USER}/sessions/{session_id}")).json()
         if session["summary"]:
             return session
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
     raise AssertionError("there is no summary")
 
 
@@ -168,7 +168,7 @@ async def test_a_quote_of_its_source_outlives_the_message(john: httpx.AsyncClien
     for _ in range(600):
         if not (await john.get(f"{USER}/sessions/boats/messages")).json()["items"]:
             break
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
     [archive] = (await john.get(f"{USER}/sessions/boats/archives")).json()["items"]
     assert archive["message_count"] == 11
     memories = (await john.get(f"{USER}/memories", params={"type": "fact"})).json()["items"]
@@ -184,7 +184,7 @@ async def trigger(client: httpx.AsyncClient, session_id: str) -> str:
         job = (await client.get(f"/v1/jobs/{started['job_id']}")).json()
         if job["status"] in ("succeeded", "skipped", "failed"):
             break
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
     assert job["status"] == "succeeded", job
     return str(started["message"]).removeprefix("Memory extraction triggered, session ID: ")
 
@@ -240,7 +240,7 @@ async def test_a_request_about_the_answer_at_hand_is_gone_with_its_session(
         [message] = (await john.get(f"{USER}/sessions/now/messages")).json()["items"]
         if message["intent"]:
             break
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
     assert "blue" not in (await build_context(john, "Which colour has the chart?", session_id="later"))["preamble"]
 
 

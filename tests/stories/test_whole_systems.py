@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from graphmem.app.bootstrap import Services
+from graphmem.models.embedder import Embedder
 from graphmem.runtime.settings import Settings
 from graphmem.runtime.times import utc_now
 from graphmem.tenants.access import ApiKeyIn, KeyRole
@@ -33,12 +34,12 @@ FINANCE_TENANT = "truefi"
 
 @pytest.fixture(scope="module")
 async def profiled(
-    settings: Settings, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
+    settings: Settings, embedder: Embedder, model: ScriptedServer, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[tuple[Services, str]]:
     """Services of which one tenant is a financial assistant, and their address."""
     changes = {"profiles": [f"{FINANCE_TENANT}:finance"]}
     changed = model.configure(settings, tmp_path_factory.mktemp("whole"), **changes)
-    async with Services.open(changed) as services, serve_tools(services, changed) as address:
+    async with Services.open(changed, embedder=embedder) as services, serve_tools(services, changed) as address:
         yield services, address
 
 
@@ -131,7 +132,7 @@ async def finished(caller: Caller, job_id: str) -> dict[str, Any]:
         job: dict[str, Any] = await caller.send("GET", f"/v1/jobs/{job_id}")
         if job["status"] in ("succeeded", "skipped", "failed"):
             return job
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
     raise AssertionError(job)
 
 
@@ -218,7 +219,7 @@ async def learned_style(caller: Caller, style: str) -> str | None:
         hints = (await caller.ask("Can you draft a reply?", session_id="draft"))["personalization_hints"]
         if hints["communication_style"] == style:
             return str(hints["language"])
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
     raise AssertionError(hints)
 
 
@@ -269,7 +270,7 @@ async def test_truefi_learns_from_two_weeks_of_questions_about_money(
         context = await caller.ask("How is my dining budget?", session_id="day-11", intent="spending_analysis")
         if context["active_contexts"]:
             break
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
     assert context["conversation_summary"]["topics_discussed"] == ["spending_analysis"]
     assert {item["context_type"] for item in context["active_contexts"]} >= {"entity_category", "amount_reference"}
     patterns = {pattern["pattern_type"]: pattern for pattern in context["behavioral_patterns"]}
@@ -299,7 +300,7 @@ async def test_truefi_learns_from_two_weeks_of_questions_about_money(
     for _ in range(1200):
         if not await items(caller, "sessions/old/messages"):
             break
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
     [archive] = await items(caller, "sessions/old/archives")
     assert (archive["message_count"], archive["summary"]) == (11, "Old questions.")
     metrics = (await caller.client.get("/metrics")).text

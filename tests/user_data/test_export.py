@@ -110,10 +110,9 @@ async def test_an_export_of_an_earlier_schema_version_is_imported_with_its_histo
         await memory.imports.import_(owner, json.dumps(unknown).encode())
 
 
-async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: Owner) -> None:
-    await fill_user(memory, owner)
-    before = await export_document(memory, owner)
-    other = json.loads(json.dumps(before)) | {"embedding": {"model": "another", "dimension": 2}}
+async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: Owner, complete_export: bytes) -> None:
+    before = json.loads(complete_export)
+    other = json.loads(complete_export) | {"embedding": {"model": "another", "dimension": 2}}
     for version in other["memories"]:
         version["vector"] = [1.0, 0.0]
     for node in other["entities"]:
@@ -121,23 +120,22 @@ async def test_vectors_of_another_model_are_recomputed(memory: Services, owner: 
     for node in other["records"]:
         if node["labels"] == ["Episodic"]:
             node["properties"]["content_embedding"] = [1.0, 0.0]
-    await memory.forgetting.forget(owner)
     assert (await memory.imports.import_(owner, json.dumps(other).encode())).vectors_remade
     again = await export_document(memory, owner)
     assert [len(version["vector"]) for version in again["memories"]] == [384] * len(before["memories"])
     assert all(len(node["properties"]["name_embedding"]) == 384 for node in again["entities"])
 
 
-async def test_vectors_are_stored_with_four_bytes_a_number(memory: Services, owner: Owner) -> None:
-    await fill_user(memory, owner)
-    given = await export_document(memory, owner)
+async def test_vectors_are_stored_with_four_bytes_a_number(
+    memory: Services, owner: Owner, complete_export: bytes
+) -> None:
+    given = json.loads(complete_export)
     for version in given["memories"]:
         version["vector"] = [0.1] * 384
     nodes = [*given["entities"], *(node for node in given["records"] if node["labels"] == ["Episodic"])]
     for node in nodes:
         name = "content_embedding" if "content_embedding" in node["properties"] else "name_embedding"
         node["properties"][name] = [0.1] * 384
-    await memory.forgetting.forget(owner)
     assert not (await memory.imports.import_(owner, json.dumps(given).encode())).vectors_remade
     stored = await export_document(memory, owner)
     rounded = [float(np.float32(0.1))] * 384

@@ -21,7 +21,7 @@ async def test_what_is_saved_after_an_erasure_is_read_at_once_however_much_is_re
 
     others = [asyncio.create_task(read_all_the_time()) for _ in range(4)]
     try:
-        for n in range(8):
+        for n in range(4):
             await memory.memories.save(owner, [MemoryIn(content=f"likes tea number {n}")])
             await memory.forgetting.forget(owner)
             assert (await memory.memories.page(owner, ListFilters())).items == []
