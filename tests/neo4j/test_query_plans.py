@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, LiteralString
 
-import numpy as np
 import pytest
 from neo4j import AsyncSession
 from neo4j.exceptions import Neo4jError
@@ -106,7 +105,7 @@ IDS = [
     *("ids", "memory_ids", "message_ids", "session_ids", "entity_ids", "named_entity_ids", "element_ids", "uuids"),
     *("keys", "names", "hashes", "members", "permitted", "mentioned"),
 ]
-VECTOR = pack_vector(np.full(384, 0.05, np.float32))
+VECTOR = pack_vector([0.05] * 384)
 
 SENT: dict[str, Any] = {
     **dict.fromkeys(TIMES, NOW),
@@ -159,7 +158,7 @@ SENT_BY: dict[str, dict[str, Any]] = {
     "schema.take_migration_lease": {"version": 0},
     **{f"snapshots.{name}": {"rows": [{}]} for name in ("record_before", "record_after", "find_later_versions")},
     "snapshots.set_facts": {"rows": [{}]},
-    "spaces.set_members": {"rows": [{"member": "x"}]},
+    "spaces.set_members": {"rows": [{"member": "x", "properties": {}}]},
     "users.list_owners": {"after": ""},
     "users.list_page": {"after": ""},
     "vectors.list_groups": {"after": ""},
