@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -180,6 +181,21 @@ def on_database(cli: Cli, database: Settings) -> Cli:
 def cli_with_models(cli: Cli, models: ModelServer) -> Cli:
     """The command line with vectors from the run's embedder and completions from `models`."""
     return replace(cli, environment={**cli.environment, **models.environment})
+
+
+@asynccontextmanager
+async def running(cli: Cli, *arguments: str, **environment: str) -> AsyncIterator[tuple[Fork, str]]:
+    """Run a command that serves; yield its process and the address that it serves. It is killed if it still runs."""
+    with tempfile.TemporaryDirectory() as name:
+        process = cli.fork(arguments, Path(name), **environment)
+        try:
+            while not (served := re.search(r"serves (http://\S+)", _read_log(name))):
+                assert process.returncode is None, f"it ended before it served: {_read_log(name)}"
+                await asyncio.sleep(0.02)
+            yield process, served[1]
+        finally:
+            process.kill()
+            await asyncio.to_thread(process.wait)
 
 
 @asynccontextmanager

@@ -19,6 +19,7 @@ MERGED_STATEMENT = "Mara is vegetarian and eats no dairy"
 
 
 @pytest.mark.req("UMB-13", "UMB-14")
+@pytest.mark.usefixtures("served")
 async def test_merge_dry_run_execution_inspection_and_rollback(
     cli_with_models: Cli, memory: Services, user: str
 ) -> None:

@@ -131,6 +131,7 @@ def test_a_document_without_text_is_refused(name: str, raw: bytes) -> None:
         read_document_batches(name, raw)
 
 
+@pytest.mark.usefixtures("served")
 async def test_facts_of_a_document_point_to_their_page(cli_with_models: Cli, models: ModelServer, user: str) -> None:
     path = cli_with_models.folder / "book.pdf"
     path.write_bytes(make_pdf("Nothing to remember here.", "Tidepool listens on port 8321."))

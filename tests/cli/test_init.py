@@ -211,6 +211,16 @@ def test_three_questions_are_asked_at_a_terminal(tmp_path: Path) -> None:
     assert "GraphMemory.open()" in program
 
 
+TURNS = """
+import runpy, sys
+program, *turns = sys.argv[1:]
+for number, turn in enumerate(turns):
+    sys.argv = [program, turn]
+    print(end="\\0" if number else "")
+    runpy.run_path(program, run_name="__main__")
+"""
+"""Runs a program once for each turn, each time from its beginning, in a process that imports its framework once."""
+
 ANSWERED = ["openai", "anthropic", "openai-agents", "pydantic-ai", "langgraph", "mem0", "none"]
 """The frameworks that are installed here and whose programs take one turn."""
 
@@ -233,8 +243,12 @@ async def test_the_programs_remember(cli: Cli, user: str, provider: ProviderServ
             options = ("--framework", framework, "--memory", "local", "--user", who, "-o", f"chat_with_{framework}.py")
             assert (await cli("init", *options)).code == 0
             provider.prepare("Noted.", "In Lund.")
-            first = await run_program(cli.folder, environment, f"chat_with_{framework}.py", "I live in Lund.")
-            second = await run_program(cli.folder, environment, f"chat_with_{framework}.py", "Where do I live?")
+            program, turns = f"chat_with_{framework}.py", ("I live in Lund.", "Where do I live?")
+            if framework == "openai-agents":  # its connections are those of the event loop of the first turn
+                first, second = [await run_program(cli.folder, environment, program, turn) for turn in turns]
+            else:
+                printed = await run_program(cli.folder, environment, "-c", TURNS, program, *turns)
+                first, second = printed.split("\0")
             told = [*(str(request.body) for request in provider.received[1:]), second]
             assert any("I live in Lund." in text for text in told), framework
             if provider.received:

@@ -15,6 +15,7 @@ from tests.model_server import ModelServer
 
 
 @pytest.mark.req("QUINN-07")
+@pytest.mark.usefixtures("served")
 async def test_a_session_is_summarized_and_remembered(
     cli_with_models: Cli, models: ModelServer, memory: Services, user: str
 ) -> None:

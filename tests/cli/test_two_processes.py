@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import uuid
-from asyncio.subprocess import Process
 from contextlib import AsyncExitStack
 from random import Random
 
 import httpx
 import pytest
 
-from tests.cli.conftest import Cli
+from tests.cli.conftest import Cli, running
 
 KEY = "the-first-key-of-both-servers"
 AGENTS, WRITES = 3, 4
-
-
-async def _address(server: Process) -> str:
-    assert server.stderr
-    while line := await server.stderr.readline():
-        if match := re.search(r"serves (http://\S+)", line.decode()):
-            return match[1]
-    raise AssertionError("the server ended before it served")
-
-
-async def _end(server: Process) -> None:
-    server.kill()
-    await server.communicate()
 
 
 async def _find(client: httpx.AsyncClient, user: str, word: str, sources: set[str]) -> set[str]:
@@ -61,24 +46,22 @@ async def _agent(clients: list[httpx.AsyncClient], user: str, random: Random, so
 async def test_no_read_of_one_server_misses_what_the_other_has_acknowledged(cli_with_models: Cli) -> None:
     user, sources = f"shared-{uuid.uuid4().hex[:12]}", set[str]()
     async with AsyncExitStack() as stack:
+        serve = ("serve", "--port", "0", "--no-worker")
         servers = [
-            await cli_with_models.start(
-                "serve", "--port", "0", "--no-worker", GRAPHMEM_ADMIN_KEY=KEY, GRAPHMEM_DATA_DIR=f"data-{number}"
-            )
+            running(cli_with_models, *serve, GRAPHMEM_ADMIN_KEY=KEY, GRAPHMEM_DATA_DIR=f"data-{number}")
             for number in range(2)
         ]
-        for server in servers:
-            stack.push_async_callback(_end, server)
+        addresses = [address for _, address in await asyncio.gather(*map(stack.enter_async_context, servers))]
         clients = [
             await stack.enter_async_context(
                 httpx.AsyncClient(
-                    base_url=await _address(server),
+                    base_url=address,
                     headers={"Authorization": f"Bearer {KEY}"},
                     trust_env=False,
                     timeout=60,
                 )
             )
-            for server in servers
+            for address in addresses
         ]
         await asyncio.gather(*(_agent(clients, user, Random(seed), sources) for seed in range(AGENTS)))
         forgotten = await clients[0].delete(f"/v1/users/{user}")

@@ -68,12 +68,12 @@ def _read_log(streams: str) -> str:
     return log.read_text("utf-8") if log.exists() else ""
 
 
-async def turns(memory: AsyncClient, count: int) -> list[tuple[str, str]]:
-    """Return the turns of the session monday, once there are as many."""
+async def turns(memory: AsyncClient, count: int, user: str = "mara") -> list[tuple[str, str]]:
+    """Return the turns of a user's session monday, once there are as many."""
     deadline = time.monotonic() + STORED_SECONDS
     while True:
-        sessions = (await memory.sessions("mara")).items
-        stored = (await memory.session_messages("mara", "monday")).items if sessions else []
+        sessions = (await memory.sessions(user)).items
+        stored = (await memory.session_messages(user, "monday")).items if sessions else []
         if len(stored) >= count or time.monotonic() > deadline:
             return [(message.role.value, message.content) for message in stored]
         await asyncio.sleep(0.1)
@@ -88,13 +88,16 @@ def key_of(memory: AsyncClient) -> str:
     return str(memory._transport._http.headers["authorization"]).removeprefix("Bearer ")
 
 
-async def test_answers_are_streamed_with_memory_and_stored_at_their_end(
+async def test_answers_are_streamed_with_memory_and_what_was_said_is_stored_at_their_end(
     provider: ProviderServer, memory: AsyncClient, address: str
 ) -> None:
-    provider.prepare("In Lund, in Sweden.", "Since May.")
-    provider.gate.clear()
+    """One process has three readers: a start takes longer than all that they ask."""
     log: list[str] = []
     async with serving_chat(provider, address, key_of(memory), log) as chat:
+        await check_reader_who_goes_away(chat, provider, memory)
+        await check_model_that_breaks_off(chat, provider, memory)
+        provider.prepare("In Lund, in Sweden.", "Since May.")
+        provider.gate.clear()
         async with chat.stream("POST", "/chat", json=said("Where do I live?")) as response:
             assert response.status_code == 200
             pieces = response.aiter_text()
@@ -120,19 +123,10 @@ async def test_answers_are_streamed_with_memory_and_stored_at_their_end(
     assert not [line for line in log if "memory" in line]
 
 
-async def test_without_memory_the_model_answers_who_is_logged_in(provider: ProviderServer) -> None:
-    provider.prepare("Hello.")
-    log: list[str] = []
-    async with serving_chat(provider, "http://127.0.0.1:9", "gm_none", log) as chat:
-        assert (await chat.post("/chat", json=said("Hi"))).text == "Hello."
-        del chat.headers["X-User"]
-        assert (await chat.post("/chat", json=said("Hi"))).status_code == 422
-    assert provider.received[0].system == "Be brief and friendly."
-    assert len([line for line in log if "a turn is answered without memory" in line]) == 1
-    assert len([line for line in log if "a turn is not remembered" in line]) == 1
-
-
-async def test_a_slow_memory_is_waited_for_two_seconds(provider: ProviderServer) -> None:
+async def test_without_memory_the_model_answers_who_is_logged_in_after_two_seconds_at_most(
+    provider: ProviderServer,
+) -> None:
+    """Memory is slow at first, and then away."""
     connected: list[asyncio.StreamWriter] = []
 
     async def never(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -142,7 +136,7 @@ async def test_a_slow_memory_is_waited_for_two_seconds(provider: ProviderServer)
 
     server = await asyncio.start_server(never, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    provider.prepare("Hello.")
+    provider.prepare("Hello.", "Hello.")
     log: list[str] = []
     async with serving_chat(provider, url, "gm_none", log, change="pass") as chat:
         began = time.monotonic()
@@ -152,32 +146,37 @@ async def test_a_slow_memory_is_waited_for_two_seconds(provider: ProviderServer)
         server.close()
         for writer in connected:  # or the turn would wait half a minute to be stored
             writer.transport.abort()
-    assert any("without memory: it is slow" in line for line in log)
+        assert (await chat.post("/chat", json=said("Hi"))).text == "Hello."
+        del chat.headers["X-User"]
+        assert (await chat.post("/chat", json=said("Hi"))).status_code == 422
+    assert [request.system for request in provider.received] == ["Be brief and friendly."] * 2
+    slow, away = [line for line in log if "a turn is answered without memory" in line]
+    assert "without memory: it is slow" in slow
+    assert "it is slow" not in away
+    assert len([line for line in log if "a turn is not remembered" in line]) == 2
 
 
-async def test_of_a_reader_who_goes_away_only_what_was_said_is_stored(
-    provider: ProviderServer, memory: AsyncClient, address: str
-) -> None:
+async def check_reader_who_goes_away(chat: httpx.AsyncClient, provider: ProviderServer, memory: AsyncClient) -> None:
+    """Of a reader who goes away, only what was said is stored."""
+    reader = {"X-User": "ines"}
     provider.prepare("It breaks off in the middle.", "Hello again.")
     provider.gate.clear()
-    async with serving_chat(provider, address, key_of(memory), []) as chat:
-        async with chat.stream("POST", "/chat", json=said("Tell me something long.")) as response:
-            assert await anext(response.aiter_text()) == "It "
-        assert await turns(memory, 1) == [("user", "Tell me something long.")]
-        provider.gate.set()
-        assert (await chat.post("/chat", json=said("Are you there?"))).text == "Hello again."
-    assert await turns(memory, 3) == [
+    async with chat.stream("POST", "/chat", json=said("Tell me something long."), headers=reader) as response:
+        assert await anext(response.aiter_text()) == "It "
+    assert await turns(memory, 1, "ines") == [("user", "Tell me something long.")]
+    provider.gate.set()
+    assert (await chat.post("/chat", json=said("Are you there?"), headers=reader)).text == "Hello again."
+    assert await turns(memory, 3, "ines") == [
         ("user", "Tell me something long."), ("user", "Are you there?"), ("assistant", "Hello again."),
     ]  # fmt: skip
 
 
-async def test_an_answer_that_breaks_off_and_a_model_that_is_away_are_not_remembered(
-    provider: ProviderServer, memory: AsyncClient, address: str
-) -> None:
+async def check_model_that_breaks_off(chat: httpx.AsyncClient, provider: ProviderServer, memory: AsyncClient) -> None:
+    """An answer that breaks off, and a model that is away, are not remembered."""
+    reader = {"X-User": "tom"}
     away = Answer(status=400, body={"error": {"message": "no such model", "type": "invalid", "code": "x"}})
     provider.prepare(away, Answer("It breaks off in the middle of it.", breaks_off=True))
-    async with serving_chat(provider, address, key_of(memory), []) as chat:
-        refused = await chat.post("/chat", json=said("Hi"))
-        assert (refused.status_code, refused.json()["detail"]) == (502, "The model does not answer: try again later.")
-        assert (await chat.post("/chat", json=said("Hi again"))).text.startswith("It breaks")
-    assert await turns(memory, 1) == [("user", "Hi again")]
+    refused = await chat.post("/chat", json=said("Hi"), headers=reader)
+    assert (refused.status_code, refused.json()["detail"]) == (502, "The model does not answer: try again later.")
+    assert (await chat.post("/chat", json=said("Hi again"), headers=reader)).text.startswith("It breaks")
+    assert await turns(memory, 1, "tom") == [("user", "Hi again")]

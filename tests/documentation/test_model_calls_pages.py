@@ -17,10 +17,12 @@ from tests.documentation.test_examples import code_blocks, read_page
 from tests.forks import run_python
 from tests.provider_server import ProviderServer
 
+RUN_EACH = "import sys\nfor code in sys.argv[1:]: exec(code, {'__name__': '__main__'})"
 
-async def run_program(code: str, environment: dict[str, str]) -> str:
-    """Return what a program prints; fail when it fails."""
-    done = await asyncio.to_thread(run_python, ["-c", code], {**os.environ, **environment})
+
+async def run_programs(environment: dict[str, str], *programs: str) -> str:
+    """Return what programs print, which run one after the other in one process; fail when one fails."""
+    done = await asyncio.to_thread(run_python, ["-c", RUN_EACH, *programs], {**os.environ, **environment})
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -49,14 +51,12 @@ async def test_two_lines_remember_what_was_said(
         "ANTHROPIC_BASE_URL": provider.url,
     }
     with_openai, with_anthropic, in_process = code_blocks("docs/chat-programs.md#wrap-the-client", "python")
-    provider.prepare("Noted.", "In Lund.")
-    assert await run_program(with_openai, environment) == "Noted.\n"
-    assert await run_program(with_anthropic, environment) == "In Lund.\n"
-    assert "I live in Lund." in provider.received[1].system
-    provider.prepare("I do not know.")
+    provider.prepare("Noted.", "In Lund.", "I do not know.")
     code = in_process.replace('user="mara"', f'user="{local_user}"')
     assert code != in_process
-    assert await run_program(code, {**local_environment, **environment}) == "I do not know.\n"
+    printed = await run_programs({**local_environment, **environment}, with_openai, with_anthropic, code)
+    assert printed == "Noted.\nIn Lund.\nI do not know.\n"
+    assert "I live in Lund." in provider.received[1].system
 
 
 async def test_the_first_screen_gives_a_program_a_memory(
@@ -70,12 +70,12 @@ async def test_the_first_screen_gives_a_program_a_memory(
     provider.prepare("Noted.", "In Lund.", "In Lund.")
     keys = {"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}
     direct = {**keys, "OPENAI_BASE_URL": f"{provider.url}/v1", "ANTHROPIC_BASE_URL": provider.url}
-    assert await run_program(with_openai, {**environment, **direct}) == "Noted.\n"
+    assert await run_programs({**environment, **direct}, with_openai) == "Noted.\n"
     async with AsyncClient(bound_key, address) as memory:
         told = (await memory.context("mara", "Where do I live?", recent_messages=False)).preamble
     [shown] = re.findall(r"```text\n(## Said.*?)\n```", read_page("README.md"), re.DOTALL)
     assert re.sub(r"20\d\d-\d\d-\d\d", "…", told) == re.sub(r"20\d\d-\d\d-\d\d", "…", shown)
-    assert await run_program(with_anthropic, {**environment, **direct}) == "In Lund.\n"
+    assert await run_programs({**environment, **direct}, with_anthropic) == "In Lund.\n"
     assert "I live in Lund." in provider.received[1].system
 
     variables = re.findall(r"^(OPENAI_BASE_URL=.*) python your_program\.py$", read_page("README.md"), re.MULTILINE)[0]
@@ -84,7 +84,8 @@ async def test_the_first_screen_gives_a_program_a_memory(
     unchanged = with_openai.replace("from graphmem.integrations import wrap_openai\n", "")
     unchanged = unchanged.replace('wrap_openai(OpenAI(), user="mara")', "OpenAI()")
     assert "graphmem" not in unchanged
-    assert await run_program(unchanged.replace("I live in Lund.", "In which city do I live?"), through) == "In Lund.\n"
+    asked = unchanged.replace("I live in Lund.", "In which city do I live?")
+    assert await run_programs(through, asked) == "In Lund.\n"
     assert "I live in Lund." in provider.received[2].system
 
 

@@ -137,7 +137,7 @@ async def searching(services: Services, owner: Owner = MARA) -> AsyncIterator[li
         while True:
             with use_tenant(owner.tenant):
                 answers.append(await best_answers(services, owner))
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.6)
 
     task = asyncio.create_task(search())
     try:

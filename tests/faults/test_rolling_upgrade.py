@@ -22,7 +22,6 @@ from graphmem.neo4j.driver import Graph
 from graphmem.neo4j.migrations import (
     LeaseLost,
     MigrationLease,
-    check_invariants,
     load_migrations,
     migrate,
     newest_version,
@@ -223,7 +222,6 @@ async def test_a_later_migration_changes_data_in_batches_of_its_own(empty_graph:
     )
     assert await migrate(empty_graph, MODEL, folder) == [NEWEST + 1]
     assert {row["long"] for row in await run("MATCH (n:Item) RETURN n.long AS long")} == {"yes!", "no!"}
-    assert [result async for result in check_invariants(empty_graph) if result.count] == []
 
 
 # Two versions side by side
@@ -364,7 +362,7 @@ async def use(client: httpx.AsyncClient, stop: asyncio.Event) -> int:
             # On a busy machine the database may take longer than a request waits; anything else is a refusal.
             if TOO_SLOW not in error.response.text:
                 raise
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.3)
     return rounds
 
 

@@ -22,6 +22,7 @@ import pytest
 
 from graphmem.jobs.job import Job
 from graphmem.jobs.runner import JobRunner
+from graphmem.jobs.store import SQLITE_FILE, JobStore
 from graphmem.jobs.worker import WorkerOptions
 from graphmem.runtime.settings import Settings
 from tests.conftest import require_program
@@ -158,16 +159,39 @@ postgres_first = pytest.mark.parametrize(
 """Runs a test of what both stores leave to the same queries on Postgres; most other tests run on SQLite."""
 
 
+@pytest.fixture(scope="session")
+def sqlite_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty job store, of which tests get copies: making its tables takes longer than many tests."""
+    folder = tmp_path_factory.mktemp("jobs")
+    JobStore.open(Settings(data_dir=folder)).close()
+    return folder / SQLITE_FILE
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The name of an empty job store on Postgres, of which tests get copies."""
+    settings = _new_database(postgres, "template1", tmp_path_factory.mktemp("jobs"))
+    JobStore.open(settings).close()
+    assert settings.jobs_url
+    return settings.jobs_url.rpartition("/")[2]
+
+
+def _new_database(url: str, template: str, folder: Path) -> Settings:
+    """Return settings with a new database, a copy of another one."""
+    name = f"jobs_{uuid.uuid4().hex}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
+    return Settings(data_dir=folder, jobs_url=url.rsplit("/", 1)[0] + f"/{name}")
+
+
 @pytest.fixture
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings with an empty job store: SQLite, unless the test asks for `both_stores`."""
     if getattr(request, "param", "sqlite") == "sqlite":
+        shutil.copy(request.getfixturevalue("sqlite_store"), tmp_path)
         return Settings(data_dir=tmp_path)
-    url = request.getfixturevalue("postgres")
-    name = f"jobs_{uuid.uuid4().hex}"
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}".encode())
-    return Settings(data_dir=tmp_path, jobs_url=url.rsplit("/", 1)[0] + f"/{name}")
+    url, template = (request.getfixturevalue(name) for name in ("postgres", "postgres_store"))
+    return _new_database(url, template, tmp_path)
 
 
 @pytest.fixture

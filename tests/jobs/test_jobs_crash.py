@@ -26,33 +26,21 @@ async def _run_until_killed(worker: WorkerSubprocess) -> int:
     return await asyncio.to_thread(worker.start().wait, TIMEOUT_SECONDS)
 
 
-async def test_job_killed_after_each_step_runs_each_step_once(
+async def test_job_killed_in_and_between_its_steps_repeats_only_the_step_it_was_in(
     open_runner: OpenRunner, worker_process: WorkerSubprocess
 ) -> None:
     front = await open_runner()
     job_id = await front.enqueue(kind("three"), JobInput(text="Ada"))
-    for step in ("one", "two", "three"):
-        (worker_process.folder / f"kill-after-{step}").touch()
+    behind = await front.enqueue(kind("three"), JobInput(text="Bob"))
+    for moment in ("after-one", "in-two", "after-three"):
+        (worker_process.folder / f"kill-{moment}").touch()
         assert await _run_until_killed(worker_process) == -signal.SIGKILL
         assert (await get_job(front, job_id)).status is JobStatus.RUNNING
     worker_process.start()
-    job: Job = await front.wait(job_id, TIMEOUT_SECONDS)
+    assert (await front.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
+    job: Job = await get_job(front, job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 4)
     assert job.actions == [{"done": ["one of Ada", "two of Ada", "three of Ada"]}]
-    assert [line for line in worker_process.lines() if line != "ready"] == ["one", "two", "three"]
-
-
-async def test_job_killed_inside_a_step_repeats_only_that_step(
-    open_runner: OpenRunner, worker_process: WorkerSubprocess
-) -> None:
-    front = await open_runner()
-    (worker_process.folder / "kill-in-two").touch()
-    job_id = await front.enqueue(kind("three"), JobInput(text="Ada"))
-    behind = await front.enqueue(kind("three"), JobInput(text="Bob"))
-    assert await _run_until_killed(worker_process) == -signal.SIGKILL
-    worker_process.start()
-    assert (await front.wait(behind, TIMEOUT_SECONDS)).status is JobStatus.SUCCEEDED
-    assert (await get_job(front, job_id)).status is JobStatus.SUCCEEDED
     steps = [line for line in worker_process.lines() if line != "ready"]
     assert steps == ["one", "two", "two", "three", "one", "two", "three"]
 

@@ -13,7 +13,7 @@ from graphmem.jobs.kinds import Steps
 from graphmem.jobs.runner import JobRunner
 from graphmem.jobs.store import JobStore
 from graphmem.runtime.settings import Settings
-from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job
+from tests.jobs.conftest import OpenRunner, WorkerSubprocess, both_stores, get_job, postgres_first
 from tests.jobs.kinds import JobInput, Report, kind
 
 TIMEOUT_SECONDS = 60
@@ -93,7 +93,7 @@ async def test_forget_stops_running_and_queued_jobs_first(
     assert places_containing(settings, SECRET_TEXT) == []
 
 
-@both_stores
+@postgres_first
 async def test_forget_stops_a_job_running_in_another_process(
     open_runner: OpenRunner, settings: Settings, worker_process: WorkerSubprocess
 ) -> None:
@@ -110,7 +110,7 @@ async def test_forget_stops_a_job_running_in_another_process(
     assert places_containing(settings, SECRET_TEXT) == []
 
 
-@both_stores
+@postgres_first
 async def test_a_worker_that_was_frozen_leaves_nothing_of_a_job_forgotten_meanwhile(
     open_runner: OpenRunner, settings: Settings, worker_process: WorkerSubprocess
 ) -> None:
@@ -151,7 +151,7 @@ async def test_forget_erases_user_data_recorded_by_scheduled_jobs(open_runner: O
     assert places_containing(settings, "alice:group") == []
 
 
-@both_stores
+@postgres_first
 async def test_erase_step_results_of_one_memory_keeps_the_jobs(open_runner: OpenRunner, settings: Settings) -> None:
     async def extract(payload: JobInput, steps: Steps) -> JobOutcome:
         async def read() -> list[str]:

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from graphmem.jobs.job import JobOutcome
 from graphmem.jobs.kinds import Steps
 from graphmem.runtime.errors import InvalidInput
-from tests.jobs.conftest import OpenRunner, both_stores
+from tests.jobs.conftest import OpenRunner, postgres_first
 from tests.jobs.kinds import JobInput, kind
 
 
@@ -23,7 +23,7 @@ def finished(name: str, status: str) -> float | None:
     return REGISTRY.get_sample_value("graphmem_jobs_finished_total", {"kind": name, "status": status})
 
 
-@both_stores
+@postgres_first
 async def test_metrics_count_queued_running_and_failed_jobs(open_runner: OpenRunner) -> None:
     inside, gate = asyncio.Event(), asyncio.Event()
 

@@ -53,7 +53,7 @@ async def test_no_job_overtakes_one_that_waits_between_its_steps(open_runner: Op
 
     async def wait_often(payload: JobInput, steps: Steps) -> JobOutcome:
         waits.append(payload.queue)
-        if waits.count(payload.queue) < 10:
+        if waits.count(payload.queue) < 6:
             raise JobWaits("not yet", 0.01)
         return await journal(payload, steps)
 

@@ -296,7 +296,7 @@ async def test_a_call_whose_commits_get_no_answer_writes_once_and_its_caller_see
             assert content in await find(client, user, "cellos")
 
 
-@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("moment", [pytest.param("before", marks=pytest.mark.long), "after"])
 async def test_messages_whose_commits_get_no_answer_are_stored_once(
     settings: Settings, cluster: BoltCluster, embedder: Embedder, user: str, moment: Moment
 ) -> None:
