@@ -14,7 +14,7 @@ from graphmem.memories.vectors import StoredVectors
 from graphmem.neo4j.driver import Graph
 from graphmem.runtime.times import utc_now
 from graphmem.search.resident import copies as resident_copies
-from graphmem.search.resident.copies import ResidentCopies
+from graphmem.search.resident.copies import SMALL, ResidentCopies
 from graphmem.tenants.owners import Owner
 from graphmem.tenants.rights import Rights
 from graphmem.tenants.spaces import GroupState, ReadScope
@@ -23,14 +23,9 @@ from tests.search.sources import ask, open_copies, open_resident
 pytestmark = pytest.mark.integration
 
 
-SMALL = 20
-"""What a copy in memory is loaded with at once, here little: each memory of a test is embedded and stored."""
-
-
 @pytest.fixture(autouse=True)
 def patient_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let reads wait for a database that is slow because it was just started, and users be large with few memories."""
-    monkeypatch.setattr(resident_copies, "SMALL", SMALL)
+    """Let reads wait for a database that is slow because it was just started."""
     monkeypatch.setattr(resident_copies, "SMALL_LOAD_SECONDS", 60.0)
 
 
