@@ -52,7 +52,7 @@ async def test_server_answers_others_while_a_long_message_is_checked(agent: http
 
 async def test_server_answers_others_while_a_large_save_is_checked(agent: httpx.AsyncClient) -> None:
     memories = [
-        {"content": f"Line {number}: " + "5 " * 3_900, "metadata": {"zeros": [0] * 2_000}} for number in range(2)
+        {"content": f"Line {number}: " + "5 " * 3_900, "metadata": {"zeros": [0] * 2_000}} for number in range(8)
     ]
     saved = await while_answering_others(agent, agent.post("/v1/users/mara/memories", json={"memories": memories}))
     assert saved.status_code == 200, saved.text
