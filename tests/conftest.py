@@ -198,7 +198,7 @@ INTEGRATION_FOLDERS = frozenset({"browser", "cli", "embedded", "embedding", "fau
 
 FIRST = (
     *("neo4j/test_query_plans", "neo4j/test_migrations", "neo4j/test_server", "packaging", "search/test_graphiti"),
-    *("faults", "placement", "browser", "documentation", "cli", "jobs"),
+    *("faults", "placement", "browser", "documentation", "cli", "jobs", "webhooks", "stories"),
 )
 """What is begun first, in this order.
 
