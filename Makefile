@@ -55,9 +55,10 @@ format: $(VENV)/.installed-dev ## Fix style and import order
 test: $(VENV)/.installed-dev ## Check the code and run every test
 	$(MAKE) -j 2 lint test-all
 
-# Each process takes the next module. Tests wait for other processes now and then, so there is one more than cores.
+# Each process takes the next module. Tests wait for databases and other processes now and then, so there are two more
+# than cores.
 # Where a database is gone, every further test would wait for it until its timeout.
-PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 SHORT := -m "not long"
 test-all: TEST_OPTIONS ?=
 test-all: $(VENV)/.installed-dev
