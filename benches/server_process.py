@@ -71,6 +71,7 @@ class ServerProcess:
         """The environment of the process: of the caller only where downloads are, no model, no schedule."""
         return {
             **clean_environment(self._root),
+            "GRAPHMEM_MAX_REQUESTS": "1000",  # all agents have one key, which may not take all places
             "GRAPHMEM_DATA_DIR": str(self.data_dir),
             "GRAPHMEM_ADMIN_KEY": self.key,
             "GRAPHMEM_NIGHTLY": "false",
