@@ -93,7 +93,13 @@ def without_added_texts(text: str) -> str:
     return _ADDED.sub("", text).strip()
 
 
-_THOUGHT_TOKEN = re.compile(r"```|`[^`\n]*`|<(/?)(think|thinking|thought|reasoning)>", re.IGNORECASE)
+_THOUGHT_TOKEN = re.compile(
+    r"```|`[^`\n]*`|[<◁](?P<closes>/?)(?P<tag>think|thinking|thought|reasoning)[>▷]"
+    r"|(?-i:\[(?P<closes_bracket>/?)(?P<bracket>THINK)\])",
+    re.IGNORECASE,
+)
+_FINAL_CHANNEL = re.compile(r"<\|channel\|>\s*final\b[^<]*<\|message\|>(.*?)(?:<\|\w+\|>|\Z)", re.DOTALL)
+"""The answer in OpenAI's harmony format, in which thoughts have a channel of their own."""
 
 
 def without_thoughts(text: str) -> str:
@@ -102,12 +108,15 @@ def without_thoughts(text: str) -> str:
     A text that begins with truncated thoughts has no answer. Some templates put the opening tag into the prompt, so
     thoughts may end with a tag that was not opened.
     """
+    if text.lstrip().startswith(("<|channel|>", "<|start|>")):
+        return "".join(_FINAL_CHANNEL.findall(text)).strip()
     said: list[str] = []
     position, opened, is_code = 0, None, False
     for token in _THOUGHT_TOKEN.finditer(text):
-        closes, tag = token.groups()
+        closes = token["closes"] or token["closes_bracket"]
+        tag = token["tag"] or token["bracket"]
         if opened is not None:
-            if closes and tag.lower() == opened[2].lower():
+            if closes and tag.lower() == (opened["tag"] or opened["bracket"]).lower():
                 position, opened = token.end(), None
         elif tag is None:
             is_code = is_code is not (token[0] == "```")

@@ -53,6 +53,16 @@ def test_other_angle_brackets_stay() -> None:
         ("<think>She likes tea, and", ""),
         ("Write `<think>` around it: ```<think>x</think>```", "Write `<think>` around it: ```<think>x</think>```"),
         ("a < b and c > d", "a < b and c > d"),
+        ("[THINK]She likes tea.[/THINK]Tea it is.", "Tea it is."),
+        ("◁think▷She likes tea.◁/think▷Tea it is.", "Tea it is."),
+        ("I [think] so", "I [think] so"),
+        (
+            "<|channel|>analysis<|message|>Tea?<|end|><|start|>assistant<|channel|>final<|message|>Tea it is.",
+            "Tea it is.",
+        ),
+        ("<|start|>assistant<|channel|>final <|message|>Tea it is.<|return|>", "Tea it is."),
+        ("<|channel|>analysis<|message|>She likes tea, and", ""),
+        ("Write <|channel|>final<|message|> before it", "Write <|channel|>final<|message|> before it"),
     ],
 )
 def test_thoughts_are_not_what_a_model_said(text: str, said: str) -> None:
