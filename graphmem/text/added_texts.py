@@ -109,7 +109,7 @@ def without_thoughts(text: str) -> str:
     thoughts may end with a tag that was not opened.
     """
     if text.lstrip().startswith(("<|channel|>", "<|start|>")):
-        return "".join(_FINAL_CHANNEL.findall(text)).strip()
+        return "".join(match[1] for match in _FINAL_CHANNEL.finditer(text)).strip()
     said: list[str] = []
     position, opened, is_code = 0, None, False
     for token in _THOUGHT_TOKEN.finditer(text):
