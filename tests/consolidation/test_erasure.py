@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphmem.changes.webhooks import WebhookStore
+from graphmem.consolidation.models import RunStatus
 from graphmem.context.store import ContextStore
 from graphmem.context.usage import ContextUseStore
 from graphmem.jobs.job import JobOutcome, JobStatus
@@ -30,8 +31,7 @@ from graphmem.user_data.forget import (
 from tests.consolidation.conftest import ConsolidationHarness, open_worker
 from tests.consolidation.test_consolidation_job import (
     PATIENCE,
-    PROPOSES_DIET,
-    VERIFIES_DIET,
+    PROPOSES_AND_VERIFIES_DIET,
     open_run_client_with_model,
 )
 from tests.consolidation.test_execution import DIET, current
@@ -84,9 +84,10 @@ async def test_a_hard_delete_erases_recorded_model_answers_of_job_steps(
     await harness.save("User is vegetarian", "User eats no dairy")
     async with (
         open_worker(tmp_path) as worker,
-        open_run_client_with_model(harness, worker, PROPOSES_DIET, VERIFIES_DIET) as (run_client, _),
+        open_run_client_with_model(harness, worker, PROPOSES_AND_VERIFIES_DIET) as (run_client, _),
     ):
         run = await run_client.start(user_id=harness.owner.user_id)
+        assert run.status is RunStatus.SUCCEEDED, run
         assert places_containing(worker.settings, DIET), "the step that called the model has recorded the answer"
         merged = (await current(harness))[DIET]
         await forget_service(harness, run_client.jobs).erase_memory(harness.owner, merged.id)
