@@ -60,13 +60,8 @@ test: $(VENV)/.installed-dev ## Check the code and run every test
 # Where a database is gone, every further test would wait for it until its timeout.
 PARALLEL := -n 4 --dist loadfile --no-loadscope-reorder
 SHORT := -m "not long"
-# What is imported is compiled once, or each process of the first run would compile all of it. The run shows errors.
-$(VENV)/.compiled: $(VENV)/.installed-dev
-	-@$(BIN)/python -m pytest --collect-only -qq > /dev/null 2>&1
-	@touch $@
-
 test-all: TEST_OPTIONS ?=
-test-all: $(VENV)/.compiled
+test-all: $(VENV)/.installed-dev
 	$(BIN)/python -m pytest $(PARALLEL) $(SHORT) --maxfail=20 $(TEST_OPTIONS)
 
 test-unit: $(VENV)/.installed-dev ## Run the tests that need no Neo4j
