@@ -296,12 +296,18 @@ async def second_neo4j(neo4j_folder: Path) -> AsyncIterator[GraphAddress]:
         yield GraphAddress(uri=server.info.uri, user=server.info.user, password=SecretStr(server.info.password))
 
 
-async def empty(address: GraphAddress) -> None:
-    """Delete all data and the schema of a database; a further server would plan every query again."""
+async def empty(address: GraphAddress, vector_length: int | None = None) -> None:
+    """Delete all data of a database, and the schema unless its vectors have this length.
+
+    Neo4j forgets all its plans when an index is dropped or created; a further server would make them all, too.
+    """
     assert address.password
     auth = (address.user, address.password.get_secret_value())
     async with AsyncGraphDatabase.driver(address.uri, auth=auth) as driver:
         await driver.execute_query("MATCH (n) DETACH DELETE n")
+        indexes = "SHOW VECTOR INDEXES YIELD options RETURN DISTINCT options.indexConfig['vector.dimensions'] AS length"
+        if [record["length"] for record in (await driver.execute_query(indexes)).records] == [vector_length]:
+            return
         for record in (await driver.execute_query("SHOW CONSTRAINTS YIELD name")).records:
             await driver.execute_query("DROP CONSTRAINT $name", record.data())
         indexes = "SHOW INDEXES YIELD name, type WHERE type <> 'LOOKUP' RETURN name"

@@ -94,9 +94,7 @@ def without_added_texts(text: str) -> str:
 
 
 _THOUGHT_TOKEN = re.compile(
-    r"```|`[^`\n]*`|[<◁](?P<closes>/?)(?P<tag>think|thinking|thought|reasoning)[>▷]"
-    r"|(?-i:\[(?P<closes_bracket>/?)(?P<bracket>THINK)\])",
-    re.IGNORECASE,
+    r"```|`[^`\n]*`|(?:[<◁]|(?-i:\[(?=/?THINK\])))(/?)(think|thinking|thought|reasoning)[>▷\]]", re.IGNORECASE
 )
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>\s*final\b[^<]*<\|message\|>(.*?)(?:<\|\w+\|>|\Z)", re.DOTALL)
 """The answer in OpenAI's harmony format, in which thoughts have a channel of their own."""
@@ -113,10 +111,9 @@ def without_thoughts(text: str) -> str:
     said: list[str] = []
     position, opened, is_code = 0, None, False
     for token in _THOUGHT_TOKEN.finditer(text):
-        closes = token["closes"] or token["closes_bracket"]
-        tag = token["tag"] or token["bracket"]
+        closes, tag = token.groups()
         if opened is not None:
-            if closes and tag.lower() == (opened["tag"] or opened["bracket"]).lower():
+            if closes and tag.lower() == opened[2].lower():
                 position, opened = token.end(), None
         elif tag is None:
             is_code = is_code is not (token[0] == "```")

@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 from graphmem_api.app import create_app
-from neo4j import AsyncGraphDatabase
 
 from graphmem.app.bootstrap import Services
 from graphmem.models.embedder import Embedder
@@ -26,18 +25,8 @@ DRAINED = "drained"
 
 @pytest.fixture(scope="session")
 async def second_database(second_neo4j: GraphAddress) -> GraphAddress:
-    """The second database, without what other tests have left in it.
-
-    A schema for vectors of the run's length stays: Neo4j forgets all its plans when an index is dropped or created.
-    """
-    assert second_neo4j.password
-    auth = (second_neo4j.user, second_neo4j.password.get_secret_value())
-    async with AsyncGraphDatabase.driver(second_neo4j.uri, auth=auth) as driver:
-        await driver.execute_query("MATCH (n) DETACH DELETE n")
-        indexes = "SHOW VECTOR INDEXES YIELD options RETURN DISTINCT options.indexConfig['vector.dimensions'] AS length"
-        lengths = [record["length"] for record in (await driver.execute_query(indexes)).records]
-    if lengths != [384]:
-        await empty(second_neo4j)
+    """The second database, without what other tests have left in it."""
+    await empty(second_neo4j, vector_length=384)
     return second_neo4j
 
 
